@@ -203,14 +203,20 @@ def moment(text: str) -> int | timedelta:
     return found
 
 
-def guid(text: str) -> uuid.UUID:
-    """A GUID, with or without braces."""
+def parse_guid(text: str) -> uuid.UUID:
+    """A GUID, with or without braces; a ValueError says what one looks like."""
     try:
         return uuid.UUID(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not a GUID, as in dcc51bf6-d4ad-4543-8739-71568e8f9128"
-        ) from None
+        raise ValueError(f"{text!r} is not a GUID, as in dcc51bf6-d4ad-4543-8739-71568e8f9128") from None
+
+
+def guid(text: str) -> uuid.UUID:
+    """``parse_guid`` as the type of an option."""
+    try:
+        return parse_guid(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def seconds(text: str) -> float:

@@ -183,11 +183,13 @@ def _table_of(row: Row, known: Mapping[str, set[str]]) -> str:
 
 
 def _packets(rows: Iterable[tuple[int, str, dict[str, Any]]]) -> Iterator[_Packet]:
-    """Group rows into packets; of a notification, rows after the first have an index above 0."""
+    """Group rows into packets."""
+    from msmqwire.mqcn.schema import begins_message
+
     held: list[dict[str, Any]] = []
     start = 0
     for line, table, row in rows:
-        if table == "notifications" and held and row.get("index") and _identity(row) == _identity(held[0]):
+        if table == "notifications" and held and not begins_message(row) and _identity(row) == _identity(held[0]):
             held.append(row)
             continue
         if held:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection
 from ipaddress import AddressValueError, IPv4Address, IPv4Network, NetmaskValueError
 from typing import Any, NamedTuple, TypeVar
 
+from msmqwire.cli.arguments import parse_guid
 from msmqwire.cli.console import CommandError
 from msmqwire.cli.enterprise import find_machine, is_url, open_directory
 from msmqwire.directory import Enterprise, Equal, LdapDirectory, QueueManager
@@ -81,9 +82,9 @@ def read_site_file(path: str) -> SiteFile:
         _take_from_directory(directory, enterprise.values, site.values)
     return SiteFile(
         site=Site(
-            enterprise_id=enterprise.converted("id", _guid),
-            site_id=site.converted("id", _guid),
-            connected_networks=tuple(site.items("connected_networks", _guid)),
+            enterprise_id=enterprise.converted("id", parse_guid),
+            site_id=site.converted("id", parse_guid),
+            connected_networks=tuple(site.items("connected_networks", parse_guid)),
             servers=tuple(_server(path, number, entry) for number, entry in enumerate(site.tables("servers"), 1)),
         ),
         policy=Policy(
@@ -230,13 +231,6 @@ def _addresses(listen: _Table) -> tuple[Address, ...]:
     if not addresses:
         raise listen.error("addresses", "must name one address at least")
     return tuple((address, port) for address in addresses)
-
-
-def _guid(text: str) -> uuid.UUID:
-    try:
-        return uuid.UUID(text)
-    except ValueError:
-        raise ValueError(f"{text!r} is not a GUID, as in dcc51bf6-d4ad-4543-8739-71568e8f9128") from None
 
 
 def _address(text: str) -> str:

@@ -12,8 +12,9 @@ import pyarrow as pa
 
 from msmqwire.capture import ReadOptions, TablesReader
 from msmqwire.capture.options import time_text
+from msmqwire.columns.plain import guid_text, plain
 from msmqwire.insight.groups import Groups, integers, numbers, pc
-from msmqwire.insight.rows import Files, Rows, guid_text, plain, seen_text
+from msmqwire.insight.rows import Files, Rows, seen_text
 from msmqwire.insight.rules import COLUMNS, LENGTH_FIELDS, RULES, SEVERITIES, Joined, Rule
 
 if TYPE_CHECKING:

@@ -7,11 +7,12 @@ from datetime import datetime
 from functools import cached_property
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
 
-from msmqwire.columns._guids import guid_texts
+from msmqwire.columns.plain import equals_guid, plain
 from msmqwire.insight._group_table import NULL_NUMBER, Column
 from msmqwire.insight.groups import integers, numbers, pc
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 _FILE = 1 << 40
 
 _PORT = 1801
-_NO_GUID = ("00000000-0000-0000-0000-000000000000", bytes(16))
+_NOBODY = UUID(int=0)
 _MINUTE = 60_000_000_000
 
 #: The type of the places of a group in results.
@@ -162,26 +163,6 @@ class Rows:
         return table.append_column(name, plain(pc.list_flatten(lists)))
 
 
-def plain(column: Any) -> Any:
-    """A column without dictionaries and extension types."""
-    if isinstance(column.type, pa.BaseExtensionType):
-        column = column.storage
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
-    if pa.types.is_string_view(column.type) or pa.types.is_large_string(column.type):
-        column = column.cast(pa.string())
-    return column
-
-
-def guid_text(column: Any) -> Any:
-    """GUIDs as canonical text, from text or from 16 bytes."""
-    if not pa.types.is_fixed_size_binary(column.type):
-        return column
-    # pyarrow's stubs do not know the array interface
-    texts: Any = guid_texts(column.cast(pa.binary()))
-    return pa.array(texts)
-
-
 def own_managers(table: str, rows: Rows) -> tuple[Any, Any]:
     """The GUID of the queue manager at the sender of each row of messages or sessions, and which rows show one."""
     if table == "messages":
@@ -192,5 +173,4 @@ def own_managers(table: str, rows: Rows) -> tuple[Any, Any]:
         own = pc.if_else(pc.equal(rows["src_port"], _PORT), rows["server_guid"], rows["client_guid"])
         guid = pc.coalesce(rows["queue_manager"], own)
         shown = guid.is_valid()
-    nobody = pa.scalar(_NO_GUID[pa.types.is_fixed_size_binary(guid.type)], guid.type)
-    return guid, pc.fill_null(pc.and_(shown, pc.not_equal(guid, nobody)), False)
+    return guid, pc.fill_null(pc.and_not(shown, equals_guid(guid, _NOBODY)), False)

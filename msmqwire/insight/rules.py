@@ -13,9 +13,10 @@ from uuid import UUID
 import numpy as np
 import pyarrow as pa
 
+from msmqwire.columns.plain import equals_guid, plain
 from msmqwire.insight.bodies import executable_kind
 from msmqwire.insight.groups import integers, numbers, pc
-from msmqwire.insight.rows import Rows, own_managers, plain
+from msmqwire.insight.rows import Rows, own_managers
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -43,10 +44,10 @@ _WRAPS = 1 << 31
 _HOSTS = ("src", "dst")
 _PORT = 1801
 # The packet of [MS-MQQB] 4.1
-_PRINTED_CLIENT = "557358d1-9150-9595-4997-b6e611ea26c6"
-_PRINTED_SERVER = "43cd8907-394c-8f11-4445-9078909ea0fc"
+_PRINTED_CLIENT = UUID("557358d1-9150-9595-4997-b6e611ea26c6")
+_PRINTED_SERVER = UUID("43cd8907-394c-8f11-4445-9078909ea0fc")
 _PRINTED_TIME_STAMP = 501140046
-_PRINTED_REQUEST = "f291a103-e33c-ab4f-a930-be3a33e432dd"
+_PRINTED_REQUEST = UUID("f291a103-e33c-ab4f-a930-be3a33e432dd")
 _NEGATIVE = 0x8000
 _STORM = 100
 _MINUTE = 60_000_000_000
@@ -150,8 +151,8 @@ def _where(column: str, compare: str, value: Any) -> Callable[[pa.RecordBatch], 
     return suspects
 
 
-def _with_guid(column: str, guid: str) -> Callable[[pa.RecordBatch], NDArray[np.bool_]]:
-    return lambda batch: _bools(_is_guid(plain(batch.column(column)), guid))
+def _with_guid(column: str, guid: UUID) -> Callable[[pa.RecordBatch], NDArray[np.bool_]]:
+    return lambda batch: _bools(equals_guid(plain(batch.column(column)), guid))
 
 
 def _with_rule(batch: pa.RecordBatch) -> NDArray[np.bool_]:
@@ -195,12 +196,6 @@ def _hosts(rows: Rows) -> dict[str, Any]:
     return {name: rows[name] for name in _HOSTS}
 
 
-def _is_guid(column: Any, guid: str) -> Any:
-    value = UUID(guid)
-    form = value.bytes if pa.types.is_fixed_size_binary(column.type) else str(value)
-    return pc.equal(column, pa.scalar(form, column.type))
-
-
 def _fault(rows: Rows, member: str) -> Any:
     return plain(pc.struct_field(rows["fault"], member))
 
@@ -235,8 +230,8 @@ def _overflow(_: str, rows: Rows, __: tuple[str, ...]) -> Match:
 
 def _connection_probe(_: str, rows: Rows, __: tuple[str, ...]) -> Match:
     mask = pc.and_(pc.equal(rows["time_stamp"], _PRINTED_TIME_STAMP), pc.equal(rows["operating_system"], 0x310))
-    mask = pc.and_(mask, _is_guid(rows["client_guid"], _PRINTED_CLIENT))
-    mask = pc.and_(mask, _is_guid(rows["server_guid"], _PRINTED_SERVER))
+    mask = pc.and_(mask, equals_guid(rows["client_guid"], _PRINTED_CLIENT))
+    mask = pc.and_(mask, equals_guid(rows["server_guid"], _PRINTED_SERVER))
     # A server may answer with the same packet
     return pc.and_(mask, _mask(~_from_server(rows))), _hosts(rows)
 
@@ -256,11 +251,11 @@ def _metasploit(_: str, rows: Rows, __: tuple[str, ...]) -> Match:
 def _discovery_probe(_: str, rows: Rows, __: tuple[str, ...]) -> Match:
     mask = pc.invert(pc.match_substring_regex(rows["dst"], r"\.255$|^ff"))
     for column, guid in (
-        ("enterprise_id", "e6eaba61-d1c6-11db-baac-0003ff4e2d22"),
+        ("enterprise_id", UUID("e6eaba61-d1c6-11db-baac-0003ff4e2d22")),
         ("request_id", _PRINTED_REQUEST),
-        ("site_id", "dcc51bf6-d4ad-4543-8739-71568e8f9128"),
+        ("site_id", UUID("dcc51bf6-d4ad-4543-8739-71568e8f9128")),
     ):
-        mask = pc.and_(mask, _is_guid(rows[column], guid))
+        mask = pc.and_(mask, equals_guid(rows[column], guid))
     return mask, _hosts(rows)
 
 
@@ -269,7 +264,7 @@ def _cloned(table: str, rows: Rows, _: tuple[str, ...]) -> Match:
     if table == "sessions":
         # A scanner that sends the printed packet is no queue manager, nor is a server that repeats it
         probe = pc.and_(
-            _is_guid(rows["client_guid"], _PRINTED_CLIENT), pc.equal(rows["time_stamp"], _PRINTED_TIME_STAMP)
+            equals_guid(rows["client_guid"], _PRINTED_CLIENT), pc.equal(rows["time_stamp"], _PRINTED_TIME_STAMP)
         )
         mask = pc.and_not(mask, pc.fill_null(probe, False))
     return mask, {"queue_manager": guid, "address": rows["src"]}

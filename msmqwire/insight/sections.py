@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from msmqwire.columns.plain import plain
 from msmqwire.insight._group_table import NULL_NUMBER, Column
 from msmqwire.insight.groups import integers, numbers, pc
-from msmqwire.insight.rows import Rows, own_managers, plain
+from msmqwire.insight.rows import Rows, own_managers
 from msmqwire.insight.rules import probes
 from msmqwire.mqqb.session_headers import SESSION_KINDS
 from msmqwire.notification.judgement import Outcome

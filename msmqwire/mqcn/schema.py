@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import reduce
 from operator import or_
+from typing import Any
 
 from msmqwire.columns.fields import Field, Header, Violations, fault_names, packet_table
 from msmqwire.columns.schema import BYTES, GUID, INT64, TEXT, UINT32, Enumeration, ListOf, StructOf
@@ -19,7 +21,7 @@ OBJECTS = ("queue", "machine")
 
 
 class Violation(Violations):
-    """Bits of the ``violations`` column of the notifications table; with ``strict=True`` 2, 4 and 8 are faults."""
+    """Bits of the ``violations`` column of the notifications table; strict decoding makes those in ``STRICT`` faults."""
 
     NO_UPDATES = "NumberOfUpdateNotifications", "[MS-MQCN] 2.2.4", "a message of version 1 has at least one change"
     TRAILING_BYTES = (
@@ -136,3 +138,8 @@ FIELDS = fault_names(HEADERS)
 CODES = {"Operation": OPERATIONS, "Object": ("no_object", *OBJECTS)}
 BITS = {"PropertySet": PROPERTY_SETS}
 NOTIFICATIONS = packet_table("notifications", "[MS-MQCN] 2.2.4", HEADERS, FIELDS, Violation)
+
+
+def begins_message(row: Mapping[str, Any]) -> bool:
+    """Whether a row of the table is the first of its message: its ``index`` is 0 or null."""
+    return not row.get("index")

@@ -21,8 +21,10 @@ from uuid import UUID
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from msmqwire.columns.plain import guid_values
 from msmqwire.directory.base import Directory, Equal
 from msmqwire.directory.elements import Queue
+from msmqwire.mqcn.schema import begins_message
 from msmqwire.notification.attributes import notified_attributes
 from msmqwire.notification.carried_attributes import NOTIFIED, UPDATED_QUEUE
 from msmqwire.notification.judgement import Outcome, Rule, first_values, rule_against_pathname
@@ -47,6 +49,7 @@ Row: TypeAlias = Mapping[str, Any]
 #: The columns of the notifications table, read from captures, that a replay needs.
 COLUMNS = ("file", "frame", "time", "src", "dst", *CAPTURED_NOTIFICATIONS.names)
 
+_GUIDS = ("object_guid", "master_guid")
 _VALUE_MEMBERS = ("id", "int", "text", "bytes", "guid")
 #: The attributes of a queue that never change.
 _LASTING = ("identifier", "pathname")
@@ -252,8 +255,7 @@ def messages_of(batches: Iterable[pa.RecordBatch]) -> Iterator[Message]:
     held: list[Row] = []
     for batch in batches:
         for row in _rows(batch):
-            # The first row of a message has index 0 or null
-            if held and not row["index"]:
+            if held and begins_message(row):
                 yield _message(held)
                 held = []
             held.append(row)
@@ -269,18 +271,19 @@ def _rows(batch: pa.RecordBatch) -> Iterator[Row]:
     properties: Any = batch.column("properties")
     times = time.cast("int64").to_pylist()
     members = dict(zip((each.name for each in properties.type.value_type), properties.flatten().flatten(), strict=True))
-    items = zip(*(members[name].to_pylist() for name in _VALUE_MEMBERS), strict=True)
+    values = [guid_values(members[name]) if name == "guid" else members[name].to_pylist() for name in _VALUE_MEMBERS]
+    items = zip(*values, strict=True)
     counts = properties.value_lengths().to_pylist()
-    rows = batch.drop_columns([name for name in ("time", "time_ns", "properties") if name in names]).to_pylist()
-    for row, at, count in zip(rows, times, counts, strict=True):
-        yield {**row, "time": at, "properties": first_values(map(_value, islice(items, count or 0)))}
+    others = batch.drop_columns([name for name in ("time", "time_ns", "properties", *_GUIDS) if name in names])
+    guids = zip(*(guid_values(batch.column(name)) for name in _GUIDS), strict=True)
+    for row, at, count, found in zip(others.to_pylist(), times, counts, guids, strict=True):
+        held = first_values(map(_value, islice(items, count or 0)))
+        yield {**row, **dict(zip(_GUIDS, found, strict=True)), "time": at, "properties": held}
 
 
 def _value(item: tuple[Any, ...]) -> tuple[int, Any]:
     propid, number, text, data, guid = item
-    if guid is not None:
-        return propid, _guid(guid)
-    return propid, number if number is not None else text if text is not None else data
+    return propid, next((each for each in (guid, number, text, data) if each is not None), None)
 
 
 def _message(rows: list[Row]) -> Message:
@@ -294,13 +297,6 @@ def _message(rows: list[Row]) -> Message:
     return Message(**where, updates=updates, machine_changes=len(of_machines))
 
 
-def _guid(value: Any) -> Any:
-    """A GUID from any of the types that the table may have."""
-    if isinstance(value, bytes):
-        return UUID(bytes=value)
-    return UUID(value) if isinstance(value, str) else value
-
-
 def _update(row: Row) -> Update:
     notified: dict[str, Any] = {}
     if row["version"] == 1:
@@ -308,7 +304,7 @@ def _update(row: Row) -> Update:
     created = row["operation"] == "create" and row["version"] == 1
     return Update(
         version=row["version"],
-        guid=notified["identifier"] if created else _guid(row["object_guid"]),
+        guid=notified["identifier"] if created else row["object_guid"],
         path=notified["pathname"] if created else row["path_name"],
         queue_manager=row["properties"].get(PROPID_Q_QMID),
         event=Event(
@@ -318,7 +314,7 @@ def _update(row: Row) -> Update:
             file=row["file"],
             frame=row["frame"],
             source=row["src"],
-            origin=row["domain_controller"] if row["version"] == 2 else _guid(row["master_guid"]),
+            origin=row["domain_controller"] if row["version"] == 2 else row["master_guid"],
             notified=notified,
         ),
     )

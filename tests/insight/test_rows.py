@@ -9,7 +9,8 @@ from uuid import UUID
 import pyarrow as pa
 import pytest
 
-from msmqwire.insight.rows import FRAMES, Files, Rows, frames_text, guid_text, plain, seen_text
+from msmqwire.columns.plain import guid_text, plain
+from msmqwire.insight.rows import FRAMES, Files, Rows, frames_text, seen_text
 
 GUID = UUID("aaaaaaaa-1111-4222-8333-444444444444")
 

@@ -1,0 +1,45 @@
+"""Columns of Arrow in one form, whichever a table has: without dictionaries, and GUIDs as text or as objects."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+import pyarrow as pa
+import pyarrow.compute
+
+from msmqwire.columns._guids import guid_texts
+
+# The stubs of pyarrow know few of its functions
+_compute: Any = pyarrow.compute
+
+
+def plain(column: Any) -> Any:
+    """A column without dictionaries and extension types."""
+    if isinstance(column.type, pa.BaseExtensionType):
+        column = column.storage
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if pa.types.is_string_view(column.type) or pa.types.is_large_string(column.type):
+        column = column.cast(pa.string())
+    return column
+
+
+def guid_text(column: Any) -> Any:
+    """GUIDs as canonical text, from text or from 16 bytes."""
+    if not pa.types.is_fixed_size_binary(column.type):
+        return column
+    # pyarrow's stubs do not know the array interface
+    texts: Any = guid_texts(column.cast(pa.binary()))
+    return pa.array(texts)
+
+
+def equals_guid(column: Any, guid: UUID) -> Any:
+    """Which GUIDs of a plain column are this one; null where there is none."""
+    form = guid.bytes if pa.types.is_fixed_size_binary(column.type) else str(guid)
+    return _compute.equal(column, pa.scalar(form, column.type))
+
+
+def guid_values(column: Any) -> list[UUID | None]:
+    """GUIDs as objects, from any column."""
+    return [None if text is None else UUID(text) for text in guid_text(plain(column)).to_pylist()]
