@@ -21,7 +21,7 @@ OBJECTS = ("queue", "machine")
 
 
 class Violation(Violations):
-    """Bits of the ``violations`` column of the notifications table; strict decoding makes those in ``STRICT`` faults."""
+    """Bits of the column ``violations`` of notifications; strict decoding makes those in ``STRICT`` faults."""
 
     NO_UPDATES = "NumberOfUpdateNotifications", "[MS-MQCN] 2.2.4", "a message of version 1 has at least one change"
     TRAILING_BYTES = (
