@@ -17,9 +17,9 @@ from msmqwire.cli.arguments import (
     read_options,
 )
 from msmqwire.cli.console import CommandError, optional, say
-from msmqwire.cli.counts import report
+from msmqwire.cli.counts import counts, say_all
 from msmqwire.cli.findings import FORMATS, write
-from msmqwire.cli.lake_rows import check_lake, lake_rows, report_lake
+from msmqwire.cli.lake_rows import check_lake, lake_counts, lake_rows
 from msmqwire.cli.progress import progress
 from msmqwire.cli.target import is_terminal, open_target
 from msmqwire.errors import counted
@@ -78,7 +78,9 @@ def run(options: argparse.Namespace) -> int:
     if options.suricata or options.rules:
         return _write_rules(options)
     check_captures_or_lake(options)
-    detector, complete = detect(options)
+    detector, lines, status = detect(options)
+    if not options.quiet:
+        say_all(lines)
     findings = detector.findings()
     format = options.format or ("table" if is_terminal(options.output) else "json")
     with open_target(options.output, options.files) as sink:
@@ -87,7 +89,7 @@ def run(options: argparse.Namespace) -> int:
         say(counted(len(findings), "finding"))
     if detector.omitted():
         say(f"{counted(detector.omitted(), 'candidate')} left out: a rule keeps 10,000")
-    return 0 if complete and not findings else 2
+    return 2 if findings else status
 
 
 def _write_rules(options: argparse.Namespace) -> int:
@@ -103,8 +105,8 @@ def _write_rules(options: argparse.Namespace) -> int:
     return 0
 
 
-def detect(options: argparse.Namespace, summary: Summary | None = None) -> tuple[Detector, bool]:
-    """Apply the rules to the rows of a command, and add the rows to a summary; whether all captures were read."""
+def detect(options: argparse.Namespace, summary: Summary | None = None) -> tuple[Detector, list[str], int]:
+    """Apply the rules to the rows of a command, and add the rows to a summary; the lines and the status of reading."""
     from msmqwire.insight import COLUMNS
     from msmqwire.insight.findings import CapturedRows, Detector
 
@@ -122,10 +124,10 @@ def detect(options: argparse.Namespace, summary: Summary | None = None) -> tuple
             if summary is not None:
                 summary.add(table, batch)
             show(reader.stats.bytes_read)
-    return detector, report(reader, refused, quiet=options.quiet, payloads=False) == 0
+    return detector, *counts(reader, refused, payloads=False)
 
 
-def _detect_in_lake(options: argparse.Namespace, summary: Summary | None) -> tuple[Detector, bool]:
+def _detect_in_lake(options: argparse.Namespace, summary: Summary | None) -> tuple[Detector, list[str], int]:
     from msmqwire.insight import COLUMNS
     from msmqwire.insight.findings import Detector
     from msmqwire.insight.rules import COLUMNS as EVIDENCE
@@ -137,4 +139,4 @@ def _detect_in_lake(options: argparse.Namespace, summary: Summary | None) -> tup
         detector.add(table, batch)
         if summary is not None:
             summary.add(table, batch)
-    return detector, report_lake(options, payloads=False) == 0
+    return detector, *lake_counts(options, payloads=False)

@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from msmqwire.cli.arguments import read_options
-from msmqwire.cli.console import CommandError, optional, say
+from msmqwire.cli.console import CommandError, optional
+from msmqwire.cli.counts import say_all
 from msmqwire.errors import counted
 
 if TYPE_CHECKING:
@@ -46,6 +47,14 @@ def report_lake(options: argparse.Namespace, *, payloads: bool = True) -> int:
 
     If ``payloads`` is false, payloads that cannot be decoded do not count.
     """
+    lines, status = lake_counts(options, payloads=payloads)
+    if not options.quiet:
+        say_all(lines)
+    return status
+
+
+def lake_counts(options: argparse.Namespace, *, payloads: bool = True) -> tuple[list[str], int]:
+    """The lines and the exit status of ``report_lake``."""
     from msmqwire.spark.lake.scanning import totals
 
     total, problems = totals(options.lake)
@@ -53,12 +62,9 @@ def report_lake(options: argparse.Namespace, *, payloads: bool = True) -> int:
     encrypted = total.encrypted if payloads else 0
     # The faults of messages that may be notifications are in messages, if the lake has that table
     unread = total.unread if payloads and "messages" not in total.rows else 0
-    if not options.quiet:
-        for line in total.report(total.rows, faults, encrypted=encrypted, unread=unread):
-            say(line)
-        for problem in problems[:_PROBLEMS_SHOWN]:
-            say(f"not read: {problem}")
-        if len(problems) > _PROBLEMS_SHOWN:
-            say(f"... and {counted(len(problems) - _PROBLEMS_SHOWN, 'more file')}")
+    lines = [*total.report(total.rows, faults, encrypted=encrypted, unread=unread)]
+    lines += [f"not read: {problem}" for problem in problems[:_PROBLEMS_SHOWN]]
+    if len(problems) > _PROBLEMS_SHOWN:
+        lines.append(f"... and {counted(len(problems) - _PROBLEMS_SHOWN, 'more file')}")
     lost = total.lost or total.bytes_skipped or problems
-    return 2 if lost or faults or encrypted or unread else 0
+    return lines, 2 if lost or faults or encrypted or unread else 0

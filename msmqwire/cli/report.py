@@ -7,13 +7,28 @@ import contextlib
 import hashlib
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, Any
 
-from msmqwire.cli.arguments import add_captures_or_lake, add_expected, add_quiet, add_selection, check_captures_or_lake
+from msmqwire.cli.arguments import (
+    add_captures_or_lake,
+    add_expected,
+    add_quiet,
+    add_selection,
+    capture_files,
+    check_captures_or_lake,
+    read_options,
+)
 from msmqwire.cli.console import optional, say
+from msmqwire.cli.counts import say_all
 from msmqwire.cli.detect import detect
+from msmqwire.cli.lake_rows import lake_rows
 from msmqwire.cli.target import open_target
 from msmqwire.errors import counted
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _EPILOG = """\
 The page is one file that loads nothing: tables that can be sorted, a timeline, a drawing of hosts if
@@ -51,13 +66,42 @@ def run(options: argparse.Namespace) -> int:
 
     check_captures_or_lake(options)
     summary = Summary()
-    detector, complete = detect(options, summary)
+    detector, lines, status = detect(options, summary)
     findings = detector.findings()
     with open_target(options.output, options.files) as sink:
-        sink.write(page(summary, findings, options.files or [options.lake], _made(options)).encode("utf-8", "replace"))
+        html = page(
+            *(summary, findings, options.files or [options.lake]),
+            made=_made(options),
+            counts=lines,
+            messages=_first_messages(options),
+        )
+        sink.write(html.encode("utf-8", "replace"))
     if not options.quiet:
+        say_all(lines)
         say(counted(len(findings), "finding"))
-    return 0 if complete else 2
+    return status
+
+
+def _first_messages(options: argparse.Namespace) -> list[dict[str, Any]]:
+    """The first messages with their texts; none of a pipe, which can be read only once."""
+    from msmqwire.capture import read_tables
+    from msmqwire.insight.report import MESSAGE_COLUMNS, MOST_MESSAGES
+
+    columns = {"messages": MESSAGE_COLUMNS}
+    if options.lake:
+        return list(islice(_records(lake_rows(options, columns)), MOST_MESSAGES))
+    names, _ = capture_files(options.files)
+    if "-" in names:
+        return []
+    with read_tables(names, ["messages"], options=read_options(options, names, columns=columns)) as reader:
+        return list(islice(_records(reader), MOST_MESSAGES))
+
+
+def _records(batches: Iterable[tuple[str, pa.RecordBatch]]) -> Iterator[dict[str, Any]]:
+    """Rows with a label or a text, a few at a time."""
+    for _, batch in batches:
+        for start in range(0, batch.num_rows, 128):
+            yield from (row for row in batch.slice(start, 128).to_pylist() if row["label"] or row["body_text"])
 
 
 def _made(options: argparse.Namespace) -> list[str]:
@@ -76,7 +120,10 @@ def _captures(names: list[str]) -> Iterator[str]:
     for name in names:
         # Standard error says which names are not captures
         with contextlib.suppress(OSError, ValueError):
-            for file in [] if name == "-" or "://" in name else files_at(name):
+            if name == "-" or "://" in name:
+                yield f"{name}: size and SHA-256 are not computed"
+                continue
+            for file in files_at(name):
                 with open(file.name, "rb") as opened:
                     digest = hashlib.file_digest(opened, "sha256").hexdigest()
                     yield f"{file.name}: {opened.tell():,} bytes, SHA-256 {digest}"

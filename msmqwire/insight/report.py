@@ -25,8 +25,11 @@ from msmqwire.insight.summary import Summary, schema
 from msmqwire.mqqb.message_classes import MEANINGS
 from msmqwire.wire.codes import FAULTS
 
-__all__ = ["page"]
+__all__ = ["MESSAGE_COLUMNS", "MOST_MESSAGES", "page"]
 
+MOST_MESSAGES = 100
+#: The columns of the messages that a report shows.
+MESSAGE_COLUMNS = ("file", "frame", "time", "src", "destination_queue", "label", "body_text")
 _MOST_ROWS = 1000
 _LONGEST_TEXT = 300
 _MOST_PAIRS = 60
@@ -88,12 +91,28 @@ _TITLES = {
 }
 
 
-def page(summary: Summary, findings: Sequence[Finding], files: Sequence[str], made: Sequence[str] = ()) -> str:
-    """The report as HTML; ``made`` are lines that say how it was made."""
+def page(
+    summary: Summary,
+    findings: Sequence[Finding],
+    files: Sequence[str],
+    *,
+    made: Sequence[str] = (),
+    counts: Sequence[str] = (),
+    messages: Sequence[dict[str, Any]] = (),
+) -> str:
+    """The report as HTML.
+
+    ``made`` are lines that say how it was made, ``counts`` what became of every frame; ``messages`` are rows of the
+    table of messages with ``MESSAGE_COLUMNS``.
+    """
     sections = [("findings", "Findings", _findings(findings)), ("traffic", "Who talks to whom", _traffic(summary))]
     sections.append(("timeline", "Timeline", _timeline(summary)))
+    if messages:
+        sections.append(("messages", "Messages", _messages(messages)))
     for name, title in _TITLES.items():
         sections.append((name, title, _section(summary, name)))
+    if counts:
+        sections.append(("reading", "What was read", [_list(counts)]))
     head = _element(
         "head", {},
         _element("meta", {"charset": "utf-8"}),
@@ -111,7 +130,7 @@ def page(summary: Summary, findings: Sequence[Finding], files: Sequence[str], ma
             _element("h1", {}, "MSMQ report"),
             _element("p", {}, _subject(files)),
             _element("p", {}, _overview(summary, findings)),
-            *([_element("ul", {"class": "made"}, *(_element("li", {}, line) for line in made))] if made else []),
+            *([_list(made)] if made else []),
         ),
         _element("nav", {"aria-label": "Sections"}, _element("ul", {}, *links)),
         _element(
@@ -168,6 +187,10 @@ def _element(tag: str, attributes: dict[str, str], *content: Any, raw: bool = Fa
     return made
 
 
+def _list(lines: Iterable[str]) -> ElementTree.Element:
+    return _element("ul", {}, *(_element("li", {}, line) for line in lines))
+
+
 def _text(value: Any) -> str:
     return _UNPRINTABLE.sub("\ufffd", str(value))
 
@@ -183,6 +206,19 @@ def _findings(findings: Sequence[Finding]) -> list[ElementTree.Element]:
         shown = "; ".join(f"{name} {_shown(value)}" for name, value in evidence.items())
         rows.append([finding.severity, f"{finding.title} ({finding.rule}, {finding.reference})", shown, seen, frames])
     return [_table("Findings of msmqwire detect", ["severity", "finding", "evidence", "seen", "frames"], rows)]
+
+
+def _messages(messages: Sequence[dict[str, Any]]) -> list[ElementTree.Element]:
+    caption = f"Messages with a label or a text; of more than {MOST_MESSAGES} the first"
+    names = ["time", "from", "queue", "label", "text", "frame"]
+    shown = ("time", "src", "destination_queue", "label", "body_text")
+    return [
+        _table(
+            caption,
+            names,
+            [[*(_shown(row[name]) for name in shown), f"{row['file']} {row['frame']}"] for row in messages],
+        )
+    ]
 
 
 def _section(summary: Summary, name: str) -> list[ElementTree.Element]:

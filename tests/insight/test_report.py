@@ -14,10 +14,13 @@ from typing import Any
 
 import pytest
 
-from msmqwire import __version__
+from msmqwire import __version__, mqqb
+from msmqwire.insight import Summary
+from msmqwire.insight.findings import Finding
+from msmqwire.insight.report import page
 from msmqwire.mqqb.message_classes import MEANINGS
 from msmqwire.wire.codes import FAULTS
-from tests.cli.support import run
+from tests.cli.support import msmqwire, run
 from tests.insight.captures import EXAMPLES, FIRST, SECOND, WRITER, datagram, message, stream, write
 from tests.insight.test_detect import DOTNET
 from tests.system_programs import require_program
@@ -124,6 +127,29 @@ def test_the_page_says_how_it_was_made_and_of_what(tmp_path: Path) -> None:
     assert f"{path}: {len(data):,} bytes, SHA-256 {hashlib.sha256(data).hexdigest()}" in text
 
 
+def test_the_page_has_the_counts_and_the_texts_of_messages(tmp_path: Path) -> None:
+    order = mqqb.UserMessage(
+        destination_queue="DIRECT=OS:server\\private$\\orders",
+        label="Order 7",
+        body="<order/>".encode("utf-16-le"),
+        body_type=8,
+    )
+    frames = stream([mqqb.encode(order)])
+    path = write(tmp_path / "x.pcap", [*frames, b"\0" * 60])
+    text = report(tmp_path / "report.html", path)
+    section = text[text.index('<h2 id="messages">') : text.index('<h2 id="hosts">')]
+    assert "<td>Order 7</td><td>&lt;order/&gt;</td>" in section
+    *_, counts = run("report", path, "-o", tmp_path / "again.html")
+    assert f"<li>{counts.splitlines()[0]}</li>" in text[text.index('<h2 id="reading">') :]
+
+
+def test_a_pipe_has_no_digest(tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    data = EXAMPLES[0].read_bytes()
+    assert msmqwire("report", "-", "-q", "-o", path, input=data).returncode in (0, 2)
+    assert "-: size and SHA-256 are not computed" in path.read_text("utf-8")
+
+
 def test_the_worst_findings_come_first(tmp_path: Path) -> None:
     frames = [datagram(WRITER["PRINTED_REQUEST"]), *stream([WRITER["user_message"](FIRST, SECOND, 3, 1, 0, b"\1\xff")])]
     text = report(tmp_path / "report.html", write(tmp_path / "x.pcap", frames))
@@ -177,7 +203,7 @@ def test_a_browser_sorts_tables(tmp_path: Path) -> None:
     path = tmp_path / "report.html"
     text = report(path, *EXAMPLES)
     # The policy of the page refuses scripts of a test as it does others
-    click = "<script>document.querySelectorAll('section')[3].querySelector('th button').click()</script>"
+    click = "<script>document.querySelector('section[aria-labelledby=hosts] th button').click()</script>"
     path.write_text(re.sub(r"<meta http-equiv[^>]*>", "", text).replace("</body>", f"{click}</body>"), "utf-8")
     seen = browse(path, "--dump-dom")
     hosts = seen[seen.index('id="hosts"') : seen.index('id="queue_managers"')]
@@ -187,6 +213,17 @@ def test_a_browser_sorts_tables(tmp_path: Path) -> None:
     refused = text.replace("</body>", f"{click}</body>")
     path.write_text(refused, "utf-8")
     assert "aria-sort=" not in re.sub(r"<(style|script)>.*?</\1>", "", browse(path, "--dump-dom"), flags=re.DOTALL)
+
+
+@pytest.mark.parametrize(("clicks", "order"), [(1, ["high", "medium", "low"]), (2, ["low", "medium", "high"])])
+def test_a_browser_sorts_by_severity(clicks: int, order: list[str], tmp_path: Path) -> None:
+    seen = dict.fromkeys(("first_seen", "last_seen"))
+    findings = [Finding("rule", severity, "", None, [], dict(seen), "") for severity in ("low", "high", "medium")]
+    click = "document.querySelector('section[aria-labelledby=findings] th button').click();" * clicks
+    text = page(Summary(), findings, []).replace("</body>", f"<script>{click}</script></body>")
+    path = tmp_path / "report.html"
+    path.write_text(re.sub(r"<meta http-equiv[^>]*>", "", text), "utf-8")
+    assert re.findall(r"<tr><td[^>]*>(high|medium|low)</td>", browse(path, "--dump-dom")) == order
 
 
 def test_screenshots_in_light_and_dark(tmp_path: Path) -> None:
