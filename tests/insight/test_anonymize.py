@@ -17,7 +17,7 @@ from msmqwire.insight.anonymize import anonymize, anonymize_payload
 from msmqwire.insight.pseudonyms import _KEYWORDS, Pseudonyms
 from msmqwire.properties import PROPID_Q_LABEL
 from tests.cli.support import run
-from tests.insight.captures import EXAMPLES, datagram, message, stream
+from tests.insight.captures import EXAMPLES, FIRST, SECOND, WRITER, datagram, message, stream
 from tests.insight.captures import write as write_capture
 from tests.vectors import load
 
@@ -149,6 +149,25 @@ def test_a_stream_keeps_its_offsets_and_gaps(tmp_path: Path) -> None:
         return [row["stream_offset"] for _, batch in read_tables(source) for row in batch.to_pylist()]
 
     assert offsets(io.BytesIO(output.getvalue())) == offsets(capture)
+
+
+def test_datagrams_are_of_the_kind_that_they_were(tmp_path: Path) -> None:
+    request, reply = WRITER["PRINTED_REQUEST"], WRITER["reply"](FIRST, [SECOND])
+    pings = [datagram(WRITER["ping"](4, FIRST), to=3527), datagram(WRITER["ping"](4, SECOND), port=3527, to=40000)]
+    capture = write_capture(tmp_path / "x.pcap", [datagram(request), datagram(reply, port=1801, to=40000), *pings])
+    output = io.BytesIO()
+    assert anonymize(capture, output, KEY).packets == 4
+    rows = [(table, row) for table, batch in read_tables(io.BytesIO(output.getvalue())) for row in batch.to_pylist()]
+    assert [row["fault"] for _, row in rows] == [None] * 4
+    assert [row["type"] for table, row in rows if table == "topology"] == ["request", "reply"]
+    assert [(row["kind"], row["cookie"]) for table, row in rows if table == "sessions"] == [("ping", 4)] * 2
+
+
+def test_of_a_packet_of_another_version_the_base_header_stays() -> None:
+    packet = message()
+    other = b"\x11" + packet[1:]
+    assert packet[16]
+    assert anonymize_payload(other, "messages", PSEUDONYMS) == other[:16] + bytes(len(other) - 16)
 
 
 def test_notifications_have_pseudonyms_in_their_values() -> None:

@@ -70,6 +70,26 @@ def test_addresses_are_distinct() -> None:
     assert len({PSEUDONYMS.address(f"{first}.1.1.1") for first in range(1, 224) if first != 127}) == 222
 
 
+@pytest.mark.parametrize("key", range(8))
+def test_a_host_stays_one(key: int) -> None:
+    """The first byte is that of a host's address; all other bytes of three digits become one another."""
+    pseudonyms = Pseudonyms(key.to_bytes(16, "big"))
+    firsts = {pseudonyms.address(f"{first}.1.1.1").partition(".")[0] for first in range(100, 224) if first != 127}
+    assert firsts == {str(first) for first in range(100, 224) if first != 127}
+    for place, text in enumerate(("10.{}.1.1", "10.1.{}.1", "10.1.1.{}"), 1):
+        for numbers in (range(1), range(1, 10), range(10, 100), range(100, 255), range(255, 256)):
+            found = {int(pseudonyms.address(text.format(number)).split(".")[place]) for number in numbers}
+            assert found == set(numbers)
+
+
+@pytest.mark.parametrize("text", ["999.1.1.1", "1.2.3.400"])
+def test_four_numbers_that_are_no_address_are_words(text: str) -> None:
+    found = PSEUDONYMS.text(text)
+    assert [len(word) for word in found.split(".")] == [len(word) for word in text.split(".")]
+    assert found != text
+    assert found.split(".")[0] == PSEUDONYMS.text(text.split(".")[0])
+
+
 @given(st.ip_addresses(v=6))
 def test_addresses_of_version_6(address: object) -> None:
     found = PSEUDONYMS.address(str(address))

@@ -119,6 +119,23 @@ def test_flags_are_words(tmp_path: Path) -> None:
     assert "<td>no</td>" not in changes
 
 
+@pytest.mark.parametrize("size", [300, 301])
+def test_long_texts_end_with_an_ellipsis(size: int, tmp_path: Path) -> None:
+    name = "DIRECT=OS:host\\" + "q" * (size - 15)
+    path = write(tmp_path / "x.pcap", stream([message(FIRST, name.removeprefix("DIRECT="))]))
+    cells = re.findall(r"<td>(DIRECT=OS:host[^<]*)</td>", report(tmp_path / "report.html", path))
+    assert set(cells) == {name if size == 300 else f"{name[:300]}…"}
+
+
+def test_ports_and_numbers_are_shown(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.pcap", stream([message(FIRST, number=4711)] * 2, port=41234))
+    page = report(tmp_path / "report.html", path)
+    sessions = page[page.index('id="sessions"') : page.index('id="repeated"')]
+    assert "<td>41234</td>" in sessions
+    assert "<td>1801</td>" in sessions
+    assert "<td>4711</td>" in page[page.index('id="repeated"') : page.index('id="discovery"')]
+
+
 def test_the_page_says_how_it_was_made_and_of_what(tmp_path: Path) -> None:
     path = write(tmp_path / "x.pcap", stream([message()]))
     text = Page(report(tmp_path / "report.html", path)).text

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 duckdb = pytest.importorskip("duckdb")
@@ -112,6 +113,14 @@ def test_a_statement_cannot_leave_its_captures(captures: list[Path], tmp_path: P
     with connect(captures) as database, pytest.raises(SqlError):
         database.query(statement.replace("{tmp_path}", str(tmp_path))).read_all()
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("files", [False, True])
+def test_variables_of_the_program_are_no_tables(captures: list[Path], files: bool) -> None:
+    secret = pa.table({"word": ["secret"]})
+    with connect(captures, files=files) as database, pytest.raises(SqlError, match="secret"):
+        database.query("SELECT word FROM secret").read_all()
+    assert secret.num_rows == 1
 
 
 def test_files_may_be_allowed(captures: list[Path], tmp_path: Path) -> None:

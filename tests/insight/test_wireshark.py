@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from collections import defaultdict
 from functools import cache
@@ -15,6 +16,7 @@ from msmqwire.capture import TABLES, read_tables
 from msmqwire.insight.layouts import LAYOUTS
 from msmqwire.insight.wireshark import DISSECTED, dissector
 from msmqwire.mqqb.message_classes import MESSAGE_CLASSES
+from msmqwire.wire.codes import FAULTS
 from tests.insight.captures import EXAMPLES, WRITER, datagram, message, stream
 from tests.insight.captures import write as write_capture
 from tests.insight.test_layouts import cases
@@ -187,6 +189,18 @@ def test_the_info_column(script: Path) -> None:
     assert info[12] == 'UserMessage 103 "Order 4711" -> DIRECT=TCP:10.20.1.25\\private$\\orders'
     assert info[14].startswith('UserMessage 8 order_ack "QM Ordering Ack" -> PRIVATE=')
     assert info[15] == "SessionAck 2"
+
+
+@pytest.mark.parametrize("layout", DISSECTED)
+def test_experts_are_warnings_for_violations_and_errors_for_faults(layout: str) -> None:
+    table = TABLES["sessions" if layout == "ping" else layout].table
+    shown = rf'ProtoExpert.new\("msmq.{layout}.expert.(\w+)", .*?expert.group.(\w+), expert.severity.(\w+)\)'
+    found = re.findall(shown, dissector())
+    assert found
+    for code, group, severity in found:
+        expected = ("PROTOCOL", "WARN") if code in table.violation_names else ("MALFORMED", "ERROR")
+        assert (group, severity) == expected
+        assert code in (*table.violation_names, *FAULTS)
 
 
 def test_message_classes_have_names() -> None:
