@@ -11,8 +11,9 @@ from uuid import UUID
 
 import pytest
 
-from msmqwire import mqcn
+from msmqwire import mqcn, mqqb
 from msmqwire.capture import TABLES, read_tables
+from msmqwire.errors import EncodeError
 from msmqwire.insight.anonymize import anonymize, anonymize_payload
 from msmqwire.insight.pseudonyms import _KEYWORDS, Pseudonyms
 from msmqwire.properties import PROPID_Q_LABEL
@@ -168,6 +169,33 @@ def test_of_a_packet_of_another_version_the_base_header_stays() -> None:
     other = b"\x11" + packet[1:]
     assert packet[16]
     assert anonymize_payload(other, "messages", PSEUDONYMS) == other[:16] + bytes(len(other) - 16)
+
+
+def test_what_cannot_be_rewritten_is_left_out() -> None:
+    """A text without its end, a list of queues with bytes that no value has, a notification that cannot be decoded."""
+    left_out = {"terminator": 0, "list": 0}
+    for vector in load("mqqb"):
+        if vector.table == "messages":
+            row = decoded("messages", vector.data, "tcp")
+            rewritten = anonymize_payload(vector.data, "messages", PSEUDONYMS)
+            if row["fault"] is None and {"srmp_envelope_terminator", "soap_terminator"} & set(row["violations"]):
+                assert rewritten is None
+                left_out["terminator"] += 1
+            elif row["fault"] is None and row["destination_queues"] is not None and not is_canonical(vector.data):
+                assert rewritten is None
+                left_out["list"] += 1
+    assert all(left_out.values())
+    for body in (b"\1\xff", b"\2\1no text"):
+        packet = message(queue="OS:server\\private$\\notify_queue$", body=body)
+        assert decoded("messages", packet, "tcp")["notification"] == "plain"
+        assert anonymize_payload(packet, "messages", PSEUDONYMS) is None
+
+
+def is_canonical(payload: bytes) -> bool:
+    try:
+        return mqqb.encode(mqqb.decode(payload)) == payload
+    except EncodeError:
+        return False
 
 
 def test_notifications_have_pseudonyms_in_their_values() -> None:
