@@ -17,6 +17,7 @@ from msmqwire.columns.plain import equals_guid, plain
 from msmqwire.insight.bodies import executable_kind
 from msmqwire.insight.groups import integers, numbers, pc
 from msmqwire.insight.rows import Rows, own_managers
+from msmqwire.mqqb.readable import DOTNET_HEADER
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -271,9 +272,7 @@ def _cloned(table: str, rows: Rows, _: tuple[str, ...]) -> Match:
 
 
 def _dotnet(_: str, rows: Rows, __: tuple[str, ...]) -> Match:
-    # SerializationHeaderRecord: type 0, two identifiers, version 1.0 ([MS-NRBF] 2.6.1)
-    record = r"(?s)\A\x00.{8}\x01\x00{7}"
-    mask = pc.or_kleene(*(pc.match_substring_regex(rows[name], record) for name in ("body", "compound_body")))
+    mask = pc.or_kleene(*(pc.match_substring_regex(rows[name], DOTNET_HEADER) for name in ("body", "compound_body")))
     return mask, {**_hosts(rows), "queue": rows["destination_queue"]}
 
 

@@ -45,8 +45,9 @@ _CLSID = 72
 UTF16_TYPES = (8, 31)
 # By the type, the bytes of a body that may be a value
 VALUE_SIZES = {**{code: layout.size for code, layout in _STRUCTS.items()}, _CLSID: 16}
-# SerializationHeaderRecord: type 0, two ids, version 1.0 ([MS-NRBF] 2.6.1)
-_DOTNET_BINARY = re.compile(rb"\x00.{8}\x01\x00{7}", re.DOTALL)
+#: The begin of .NET's BinaryFormatter: a SerializationHeaderRecord, type 0, two ids, version 1.0 ([MS-NRBF] 2.6.1).
+DOTNET_HEADER = r"(?s)\A\x00.{8}\x01\x00{7}"
+_DOTNET_BINARY = re.compile(DOTNET_HEADER.encode())
 _CONTROL = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"), (b"<\0", "utf-16-le"))
 
