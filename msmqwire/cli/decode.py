@@ -57,6 +57,8 @@ formats (-T):
             comes first
   csv       RFC 4180; lists and structs are JSON in their cell; text that a spreadsheet would
             take for a formula begins with an apostrophe
+  eve       JSON lines as Suricata's eve.json, for a SIEM: src_ip, dest_ip, timestamp, event_type msmq,
+            and the columns of the table in the object msmq
   parquet   Zstandard, GUIDs as text (--guid binary: 16 bytes)
 
 Without -T the name of OUT chooses the format (.parquet .json .jsonl .ndjson .csv); without OUT it
@@ -96,7 +98,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--hex", action="store_true", help="FILE is one payload in hexadecimal; table shows the field of each byte"
     )
-    add_format(parser, FORMATS)
+    add_format(parser, (*FORMATS, "eve"))
     add_output(parser)
     parser.add_argument(
         "--table", action="append", metavar="NAME", help="the table to write, see below; may be repeated"
@@ -289,9 +291,10 @@ class _AsRead:
     """Writes rows as they are read; rows of several tables say which table they belong to."""
 
     def __init__(self, schemas: Mapping[str, pa.Schema], format: str, sink: Sink) -> None:
-        several = len(schemas) > 1
+        # Events always say it
+        named = len(schemas) > 1 or format == "eve"
         self._writers = {
-            name: table_writer(format, sink, schema, table=name if several else "") for name, schema in schemas.items()
+            name: table_writer(format, sink, schema, table=name if named else "") for name, schema in schemas.items()
         }
 
     def write(self, name: str, batch: pa.RecordBatch) -> None:

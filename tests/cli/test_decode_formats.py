@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
 import uuid
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -314,3 +316,26 @@ def test_parquet_of_a_large_capture_needs_little_memory(tmp_path: Path) -> None:
     assert pq.ParquetFile(tmp_path / "out.parquet").metadata.num_rows == count
     peak = int(done.stdout) >> 10
     assert peak < 200, peak
+
+
+def test_events_for_a_siem() -> None:
+    """The members and formats of Suricata's eve.json; the rest is what JSON lines have."""
+    done = msmqwire("decode", LOCAL, SESSION, "-T", "eve")
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    rows = [json.loads(line) for line in msmqwire("decode", LOCAL, SESSION, "-T", "json").stdout.splitlines()]
+    assert len(events) == len(rows) > 5
+    assert {event["proto"] for event in events} == {"TCP", "UDP"}
+    names = {"file": "pcap_filename", "frame": "pcap_cnt", "src": "src_ip", "src_port": "src_port"}
+    names |= {"dst": "dest_ip", "dst_port": "dest_port"}
+    for event, row in zip(events, rows, strict=True):
+        details = event["msmq"]
+        assert event["event_type"] == "msmq"
+        seen = datetime.strptime(event["timestamp"], "%Y-%m-%dT%H:%M:%S.%f%z")
+        assert seen == datetime.fromisoformat(row["time"])
+        assert {event[name] for name in names.values()} == {row[name] for name in names}
+        assert event["proto"] == row["transport"].upper()
+        assert details == {name: row[name] for name in row if name not in {*names, "time", "transport"}}
+    (event,) = map(
+        json.loads, msmqwire("decode", LOCAL, "-T", "eve", "-n", "1", "--columns", "type").stdout.splitlines()
+    )
+    assert event == {"event_type": "msmq", "msmq": {"table": "topology", "type": "request"}}
