@@ -9,12 +9,14 @@ from msmqwire.cli.arguments import (
     add_captures_or_lake,
     add_expected,
     add_format,
+    add_jobs,
     add_output,
     add_quiet,
     add_selection,
     capture_files,
     check_captures_or_lake,
     read_options,
+    usable_cores,
 )
 from msmqwire.cli.console import CommandError, optional, say
 from msmqwire.cli.counts import counts, say_all
@@ -67,6 +69,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rules", action="store_true", help="list the rules instead")
     add_format(parser, FORMATS)
     add_output(parser)
+    add_jobs(parser, "decode")
     add_selection(parser)
     add_quiet(parser)
     parser.set_defaults(run=run)
@@ -113,7 +116,7 @@ def detect(options: argparse.Namespace, summary: Summary | None = None) -> tuple
     if options.lake:
         return _detect_in_lake(options, summary)
     names, refused = capture_files(options.files)
-    how = read_options(options, names)
+    how = read_options(options, names, jobs=options.jobs or usable_cores())
     detector = Detector(options.expect)
     with (
         CapturedRows(names, how, COLUMNS if summary is not None else None) as reader,

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from msmqwire.cli.arguments import (
     add_captures_or_lake,
     add_expected,
+    add_jobs,
     add_quiet,
     add_selection,
     capture_files,
@@ -53,6 +54,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     add_captures_or_lake(parser)
     parser.add_argument("-o", "--output", required=True, metavar="OUT", help="the page; - is standard output")
     add_expected(parser)
+    add_jobs(parser, "decode")
     add_selection(parser)
     add_quiet(parser)
     parser.set_defaults(run=run)

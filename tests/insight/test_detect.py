@@ -263,3 +263,12 @@ def test_every_vector_is_counted(tmp_path: Path) -> None:
     assert {"queuejumper-check", "queuejumper-exploit", "length-overflow"} <= {
         finding.rule for finding in detector.findings()
     }
+
+
+def test_threads_change_no_finding(tmp_path: Path) -> None:
+    names = [name for name in CAPTURES if name != "negative-acknowledgments"]
+    paths = [write(tmp_path / f"{name}.pcap", CAPTURES[name]()) for name in names]
+    one, *others = (run("detect", *paths, "-T", "json", "-j", jobs) for jobs in ("1", "2", "5"))
+    assert one[0] == 2
+    assert {json.loads(line)["rule"] for line in one[1].splitlines()} >= {*names} - {"unexpected-directory-server"}
+    assert all(other == one for other in others)
