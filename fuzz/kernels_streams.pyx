@@ -19,11 +19,14 @@ from msmqwire.capture.frames._frame cimport Counts, Frame
 from msmqwire.capture.frames._layers cimport TCP_PROTOCOL, Packet
 from msmqwire.capture.frames._rows cimport MOST_FILES, MOST_PACKETS, Lost, Rows
 from msmqwire.capture.tcp._flows cimport (
-    NO_FLOW, Flow, Head, Piece, StreamCounts, Streams, find_flow, free_table, start_table,
+    NO_FLOW, RUN_SHOWN, Flow, Head, Piece, Run as FoundRun, StreamCounts, Streams, find_flow, free_table, start_table,
 )
+from msmqwire.capture.tcp._packets cimport MESSAGE_PACKETS
 from msmqwire.capture.tcp._streams cimport deliver_waiting, finish_streams, take_segment
-from msmqwire.columns._payloads cimport Span
-from msmqwire.mqqb.framing cimport BASE_HEADER_SIZE, FLAG_INTERNAL, FLAG_SESSION, PACKET_SIGNATURE, VERSION_NUMBER
+from msmqwire.columns._payloads cimport UNFRAMED, Span
+from msmqwire.mqqb.framing cimport (
+    BASE_HEADER_SIZE, FLAG_INTERNAL, FLAG_SESSION, NOT_A_PACKET, PACKET_SIGNATURE, VERSION_NUMBER, frame_packet,
+)
 from msmqwire.wire.cursor cimport load_u16, load_u32
 from msmqwire.wire.simd cimport wire_bswap16, wire_bswap32
 
@@ -119,6 +122,7 @@ cdef struct Run:
     uint64_t[FLOWS] end      # behind its last packet
     uint64_t packets
     uint64_t framed
+    uint64_t unframed
 
 
 cdef void start_rows(Run* run) noexcept nogil:
@@ -143,6 +147,19 @@ cdef void start_rows(Run* run) noexcept nogil:
     run.lost_seen = 0
 
 
+cdef void look_at_run(Run* run, size_t row, size_t flow, size_t lost) noexcept nogil:
+    """Bytes in which no packet begins: the first of them do not begin one."""
+    cdef const Span* span = &run.rows.spans[row]
+    cdef size_t total = 0
+    must(run.streams.kinds & MESSAGE_PACKETS)
+    must(0 < span.size <= RUN_SHOWN and (lost == 0 or span.size == RUN_SHOWN))
+    must(frame_packet(span.data, span.size, &total) == NOT_A_PACKET)
+    if STREAM_OFFSET[row] < run.end[flow]:
+        must(run.renewals[flow] > 1)
+    run.end[flow] = STREAM_OFFSET[row] + span.size + lost
+    run.unframed += span.size + lost
+
+
 cdef void look_at_row(Run* run, size_t row) noexcept nogil:
     """No byte of a stream is in two rows, and a stream that carries the content gives its packets."""
     cdef const Span* span = &run.rows.spans[row]
@@ -155,6 +172,9 @@ cdef void look_at_row(Run* run, size_t row) noexcept nogil:
         run.lost_seen += 1
         must(lost != 0)
     must(flow < FLOWS and FILE[row] <= run.rows.file_count)
+    if lost & UNFRAMED:
+        look_at_run(run, row, flow, lost ^ UNFRAMED)
+        return
     must(span.size != 0 and span.data[0] == VERSION_NUMBER)
     if span.size < BASE_HEADER_SIZE:
         must(span.size + lost == BASE_HEADER_SIZE)
@@ -251,6 +271,10 @@ cdef void check_flows(Streams* streams) noexcept nogil:
         memory += (flow.pieces.count + flow.next_pieces.count) * sizeof(Piece)
         if flow.head != NULL:
             memory += sizeof(Head)
+        if flow.run != NULL:
+            memory += sizeof(FoundRun)
+            must(flow.searching and flow.filled < BASE_HEADER_SIZE and flow.run.size != 0)
+            must(flow.run.position + flow.run.size + flow.filled == flow.position)
         count += 1
         before = index
         index = flow.newer
@@ -348,8 +372,8 @@ cdef public int fuzz_streams(const uint8_t* data, size_t size) noexcept nogil:
     streams.most_flows = 1 + (data[0] >> 4 & 3)
     streams.kinds = KINDS[data[0] >> 6]
     streams.waiting = NO_FLOW
-    run.first_packets = MOST_PACKETS - (LARGEST_SEGMENT // BASE_HEADER_SIZE + 2 + (data[1] & 15))
-    run.first_files = MOST_FILES - 2 - (data[1] >> 4)
+    run.first_packets = MOST_PACKETS - (2 * (LARGEST_SEGMENT // BASE_HEADER_SIZE + 2) + (data[1] & 15))
+    run.first_files = MOST_FILES - 3 - (data[1] >> 4)
     memset(FILES, 0xFF, sizeof(FILES))
     start_rows(&run)
     operate(&run, data + 2, size - 2)
@@ -359,7 +383,7 @@ cdef public int fuzz_streams(const uint8_t* data, size_t size) noexcept nogil:
     check_flows(streams)
     must(streams.table.count == 0 and streams.counts.held == 0)
     must(run.packets == streams.counts.packets - streams.counts.unselected)
-    must(run.framed <= streams.counts.framed)
+    must(run.framed <= streams.counts.framed and run.unframed <= streams.counts.skipped)
     must(streams.counts.unselected != 0 or run.framed == streams.counts.framed)
     for i in range(run.rows.memory_count):
         free(run.rows.memory[i])

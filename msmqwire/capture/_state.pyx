@@ -2,7 +2,7 @@
 
     reader:      of the front of the file: size u16, CRC-32 u32; searching u8, where from u64; section
     section:     byte order u8, begun u8, interfaces
-    streams:     count u32, then each flow, the oldest first: Flow, part of a BaseHeader, part of a packet, pieces,
+    streams:     count u32, then each flow, the oldest first: Flow, part of a BaseHeader, part of a packet, Run, pieces,
                  those of a SYN that was not answered
     datagrams:   count u32, then each, the oldest first: Datagram, its bytes; then fragments that were complete: Repeat
 
@@ -24,8 +24,8 @@ from msmqwire.capture.frames._fragments cimport (
 )
 from msmqwire.capture.frames._frame cimport LARGEST_FRAME
 from msmqwire.capture.tcp._flows cimport (
-    NO_FLOW, Flow, FlowTable, Head, Origin, Piece, Pieces, Streams, add_flow, find_flow, free_table, grow_packet,
-    hold_piece, open_head, piece_data,
+    NO_FLOW, Flow, FlowTable, Head, Origin, Piece, Pieces, Run, Streams, add_flow, find_flow, free_table, grow_packet,
+    hold_piece, open_head, open_run, piece_data,
 )
 from msmqwire.capture.tcp._streams cimport StreamTable
 from msmqwire.columns._buffer cimport Buffer, allocate, allocate_zeroed
@@ -47,7 +47,8 @@ cdef enum:
 cdef uint64_t POSITIONS_END = <uint64_t>1 << 62
 
 LAYOUT = struct.pack(
-    "=?5H", sys.byteorder == "little", sizeof(Flow), sizeof(Piece), sizeof(Origin), sizeof(Datagram), sizeof(Interface)
+    "=?6H", sys.byteorder == "little", sizeof(Flow), sizeof(Run), sizeof(Piece), sizeof(Origin), sizeof(Datagram),
+    sizeof(Interface),
 )
 _FRONT = struct.Struct("=HI")
 _SEARCH = struct.Struct("=?Q")
@@ -171,6 +172,8 @@ cdef void mark_files(const Streams* streams, uint32_t* seen) noexcept:
         else:
             for i in range(flow.filled):
                 seen[flow.head.origins[i].file] = 1
+        if flow.run != NULL:
+            seen[flow.run.last.file] = 1
         mark_files_of_pieces(&flow.pieces, seen)
         mark_files_of_pieces(&flow.next_pieces, seen)
         index = flow.newer
@@ -217,10 +220,12 @@ cdef int save_repeats(list parts, const Fragments* fragments) except -1:
 cdef int save_flow(list parts, const Flow* flow, const uint32_t* numbers) except -1:
     cdef Flow saved
     cdef Origin origin
+    cdef Run run
     cdef size_t i
     memcpy(&saved, flow, sizeof(Flow))
     saved.hash = saved.newer = saved.older = 0
     saved.head = <Head*><size_t>(flow.head != NULL)
+    saved.run = <Run*><size_t>(flow.run != NULL)
     saved.data = <uint8_t*><size_t>(flow.data != NULL)
     saved.pieces.first = saved.pieces.last = NULL
     saved.next_pieces.first = saved.next_pieces.last = NULL
@@ -240,6 +245,10 @@ cdef int save_flow(list parts, const Flow* flow, const uint32_t* numbers) except
             origin = flow.head.origins[i]
             origin.file = numbers[origin.file]
             parts.append((<const char*>&origin)[:sizeof(Origin)])
+    if flow.run != NULL:
+        memcpy(&run, flow.run, sizeof(Run))
+        run.last.file = numbers[run.last.file]
+        parts.append((<const char*>&run)[:sizeof(Run)])
     save_pieces(parts, &flow.pieces, numbers)
     save_pieces(parts, &flow.next_pieces, numbers)
     return 0
@@ -324,6 +333,8 @@ cdef bint is_possible(const Flow* flow, uint32_t files) noexcept:
         return False
     if flow.file >= files or flow.last.file >= files or flow.position >= POSITIONS_END:
         return False
+    if flow.run != NULL and not (flow.searching and flow.filled < BASE_HEADER_SIZE):
+        return False
     if flow.filled < BASE_HEADER_SIZE:
         return flow.data == NULL and not (flow.total or flow.capacity) and (flow.head != NULL or not flow.filled)
     if flow.total <= flow.filled or (flow.data == NULL) != (flow.capacity == 0):
@@ -355,6 +366,7 @@ cdef int restore_flow(FlowTable* table, Cursor* cursor, uint32_t files) except -
     saved.hash, saved.newer, saved.older = flow.hash, flow.newer, flow.older
     flow[0] = saved
     flow.head = NULL
+    flow.run = NULL
     flow.data = NULL
     memset(&flow.pieces, 0, sizeof(Pieces))
     memset(&flow.next_pieces, 0, sizeof(Pieces))
@@ -372,10 +384,21 @@ cdef int restore_flow(FlowTable* table, Cursor* cursor, uint32_t files) except -
             if flow.head.origins[i].file >= files:
                 raise malformed_state()
     flow.filled = saved.filled
+    if saved.run != NULL:
+        restore_run(table, flow, cursor, files)
     while flow.pieces.count != saved.pieces.count:
         restore_piece(table, &flow.pieces, cursor, files)
     while flow.next_pieces.count != saved.next_pieces.count:
         restore_piece(table, &flow.next_pieces, cursor, files)
+    return 0
+
+
+cdef int restore_run(FlowTable* table, Flow* flow, Cursor* cursor, uint32_t files) except -1:
+    if not open_run(table, flow):
+        raise no_memory()
+    copy_next(cursor, flow.run, sizeof(Run))
+    if flow.run.last.file >= files or not 0 < flow.run.size < POSITIONS_END:
+        raise malformed_state()
     return 0
 
 

@@ -27,6 +27,7 @@ from msmqwire.capture.schema import (
 )
 from msmqwire.capture.tcp._packets import PACKET_KINDS
 from msmqwire.capture.tcp._streams import packet_kinds
+from msmqwire.capture.unrecognized import CAPTURED_MESSAGES, UNRECOGNIZED, unrecognized_columns
 from msmqwire.columns import Batch, Payloads, Table
 from msmqwire.columns._batch import joined, take_rows
 from msmqwire.columns.schema import GuidForm
@@ -48,6 +49,7 @@ PortColumns: TypeAlias = "tuple[NDArray[np.uint16], NDArray[np.uint16]]"
 MOST_BATCHES = 4
 # Not the members of the enumeration: numpy asks those for attributes, and drops the exception of a signal meanwhile
 _UDP, _TCP = int(Transport.UDP), int(Transport.TCP)
+_BAD_SIGNATURE = FAULT_NAMES.index("bad_signature")
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,7 @@ TABLES: dict[str, TableKind] = {
     "notifications": TableKind(
         CAPTURED_NOTIFICATIONS, mqcn.decode_batch, {"tcp": MESSAGE_PORTS}, ("message",), in_messages=True
     ),
-    "messages": TableKind(mqqb.MESSAGES, mqqb.decode_batch, {"tcp": MESSAGE_PORTS}, ("message",)),
+    "messages": TableKind(CAPTURED_MESSAGES, mqqb.decode_batch, {"tcp": MESSAGE_PORTS}, ("message",)),
     "sessions": TableKind(
         mqqb.SESSIONS,
         mqqb.decode_session_batch,
@@ -237,7 +239,7 @@ class TableRows:
     encrypted : int
         Notifications: messages to the notify queue that are encrypted, so that their notifications are unknown.
     unread : int
-        Notifications: messages with a fault, whatever their queue.
+        Notifications: messages with a fault, whatever their queue, but not bytes in which no packet begins.
     """
 
     def __init__(self, name: str, columns: Iterable[str] | None, options: ReadOptions, tables: Collection[str]) -> None:
@@ -256,7 +258,8 @@ class TableRows:
         self._dictionaries = options.dictionaries
         self._counting = Lock()
         self._is_sharing = False
-        self._added = frozenset(self._last) & (JUDGED | OF_SENDERS) if self.kind.in_messages else frozenset()
+        added = JUDGED | OF_SENDERS if self.kind.in_messages else UNRECOGNIZED
+        self._added = frozenset(self._last) & added
         decoded = tuple(column for column in self._last if column not in self._added)
         self._batches = _ReusedBatches(self.kind.decode_batch, strict=self._strict, columns=decoded)
         #: The columns that are needed of the messages that have its payloads.
@@ -294,7 +297,8 @@ class TableRows:
         if self._strict or "body" not in self._last:
             return False
         if not columns <= set(self._last):
-            decoded = tuple(name for name in self.kind.table.names if name in columns or name in self._last)
+            names = tuple(name for name in self.kind.table.names if name not in self._added)
+            decoded = tuple(name for name in names if name in columns or name in self._last)
             self._batches = _ReusedBatches(self.kind.decode_batch, strict=self._strict, columns=decoded)
             self._is_sharing = True
         return True
@@ -314,13 +318,14 @@ class TableRows:
         if not self.kind.in_messages:
             with self._counting:
                 self.payloads += len(decoded)
-            return self._rows_of(decoded, capture)
+            added = unrecognized_columns(self._added, decoded.payloads)
+            return with_columns(self._rows_of(decoded, capture), added, self.schema)
         assert isinstance(decoded, mqqb.MessageBatch)
         found = decoded.notifications()
         with self._counting:
             self.payloads += len(decoded)
             self.encrypted += len(found.encrypted)
-            self.unread += len(decoded.faults)
+            self.unread += int(np.count_nonzero(decoded.faults["code"] != _BAD_SIGNATURE))  # of no message
         batch = self._batches.decode(found.payloads)
         assert isinstance(batch, mqcn.NotificationBatch)
         changes = np.repeat(found.rows, np.diff(batch.messages)).astype(np.uint32)
@@ -340,7 +345,7 @@ class TableRows:
             self.faults.update(faults)
         rows = joined(capture, batch, guid=self._guid, dictionaries=self._dictionaries)
         if self._is_sharing:
-            rows = rows.select(self.schema.names)
+            rows = rows.select([name for name in self.schema.names if name not in self._added])
         batch.forget_payloads()  # rows that are kept do not keep what was read
         return rows
 

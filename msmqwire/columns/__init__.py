@@ -2,11 +2,12 @@
 
 from msmqwire.columns._batch import Batch, FaultEntry
 from msmqwire.columns._buffer import Buffer, allocated_bytes
-from msmqwire.columns._payloads import Payloads
+from msmqwire.columns._payloads import UNFRAMED_BIT, Payloads
 from msmqwire.columns.schema import Column, Table
 from msmqwire.columns.views import AsciiColumn, BytesColumn, ListColumn, TextColumn, Utf8Column
 
 __all__ = [
+    "UNFRAMED_BIT",
     "AsciiColumn",
     "Batch",
     "Buffer",

@@ -10,6 +10,11 @@ cdef enum:
     LARGEST_PAYLOAD = 0x7FFFFFFF  # offsets in a payload have 32 bits
 
 
+# Bit of ``lost``: the payload is the first of bytes of a stream in which no packet begins
+cdef enum:
+    UNFRAMED = 0x80000000
+
+
 cdef enum Layout:
     OFFSETS32  # one buffer, int32 offsets
     OFFSETS64  # one buffer, int64 offsets
@@ -35,7 +40,7 @@ cdef struct PayloadTable:
     const Span* spans
     const uint8_t* validity  # Arrow bitmap, NULL when no payload is null
     size_t validity_offset   # in bits
-    const uint32_t* lost     # bytes that each payload had after those captured; NULL when all payloads are complete
+    const uint32_t* lost     # bytes that each payload had after those here, with UNFRAMED; NULL when all are complete
     size_t count
 
 

@@ -7,6 +7,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from typing_extensions import Buffer
 
+UNFRAMED_BIT: int
+
 class Payloads:
     nbytes: int
 

@@ -23,6 +23,8 @@ from msmqwire.wire._fault cimport TOO_LARGE, Fault, decode_error, set_fault
 
 import numpy as np
 
+UNFRAMED_BIT = <uint32_t>UNFRAMED
+
 cdef const uint8_t* EMPTY = <const uint8_t*>b""
 
 
@@ -136,6 +138,7 @@ cdef class Payloads:
             As for ``Payloads``.
         lost : array of integers, shape (n,), optional
             Bytes that each payload had after those that were captured: decoded as ``incomplete``, not ``truncated``.
+            With the bit ``UNFRAMED_BIT`` (2147483648), the payload is the first of bytes in which no packet begins.
 
         Raises
         ------
@@ -260,7 +263,10 @@ cdef class Payloads:
 
     @property
     def lost(self):
-        """Bytes that each payload had after those captured, shape (n,) uint32; None if all payloads are complete."""
+        """Bytes that each payload had after those captured, shape (n,) uint32; None if all payloads are complete.
+
+        With the bit ``UNFRAMED_BIT``, bytes of a stream in which no packet begins, beside those in the payload.
+        """
         if self.table.lost == NULL:
             return None
         found = np.empty(len(self), np.uint32)

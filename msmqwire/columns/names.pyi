@@ -13,7 +13,7 @@ Bool = Literal[
 ]
 Bytes = Literal[
     "trailing", "reserved", "security_id", "encryption_key", "signature", "sender_certificate", "provider_info",
-    "extension_data", "body", "http_body", "compound_body", "multi_queue_signature",
+    "extension_data", "body", "http_body", "compound_body", "multi_queue_signature", "unrecognized",
 ]
 List = Literal[
     "ipx_networks", "connected_networks", "servers", "properties", "destination_queues", "admin_queues",
@@ -38,8 +38,8 @@ Uint32 = Literal[
     "user_flags", "transaction_id", "transaction_flags", "tx_sequence_number", "previous_tx_sequence_number",
     "correlation_ordinal", "body_type", "application_tag", "message_size", "allocation_body_size", "privacy_level",
     "hash_algorithm", "encryption_algorithm", "message_body_size", "message_body_offset", "recoverable_msg_ack_flags",
-    "acknowledged_tx_sequence_number", "acknowledged_previous_tx_sequence_number", "acknowledged_message_id", "cookie",
-    "time_stamp", "recoverable_ack_timeout", "ack_timeout", "private_id",
+    "acknowledged_tx_sequence_number", "acknowledged_previous_tx_sequence_number", "acknowledged_message_id",
+    "unrecognized_size", "cookie", "time_stamp", "recoverable_ack_timeout", "ack_timeout", "private_id",
 ]
 Uint64 = Literal[
     "frame", "first_frame", "stream_offset", "tx_sequence_id", "acknowledged_tx_sequence_id",

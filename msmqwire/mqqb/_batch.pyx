@@ -16,17 +16,18 @@ from msmqwire.columns._convert cimport TextSpan
 from msmqwire.columns._decoder cimport Decoder, decode_payloads
 from msmqwire.columns._layout cimport hide_incomplete, put_fault, put_rows, put_whole
 from msmqwire.columns._payloads cimport (
-    Payloads, PayloadTable, Span, payload_at, payloads_of_spans, prefetch_lines
+    UNFRAMED, Payloads, PayloadTable, Span, payload_at, payloads_of_spans, prefetch_lines
 )
 from msmqwire.mqqb._derived cimport derive_column
+from msmqwire.mqqb.framing cimport PACKET_SIGNATURE
 from msmqwire.mqqb._incomplete cimport CutHeader, read_incomplete_message, read_incomplete_session
 from msmqwire.mqqb._kernel cimport (
-    HAS_MULTI_QUEUE, HAS_NOTIFICATION, PLAIN, QUEUE_COUNT, Packet, clear_packet
+    HAS_MULTI_QUEUE, HAS_NOTIFICATION, PLAIN, QUEUE_COUNT, Field, Packet, clear_packet
 )
 from msmqwire.mqqb._messages cimport read_message
 from msmqwire.mqqb._queues cimport QueueLists
 from msmqwire.mqqb._sessions cimport read_session
-from msmqwire.wire._fault cimport Fault
+from msmqwire.wire._fault cimport BAD_SIGNATURE, Fault, set_fault
 from msmqwire.wire._format_name cimport FormatName
 from msmqwire.wire.simd cimport wire_unlikely
 from msmqwire.wire._transport cimport Transports, accepted_transports, parse_transports, transport_at
@@ -174,6 +175,9 @@ cdef bint put_incomplete(
         return False
     span = payload_at(&decoder.payloads.table, row)
     lost = decoder.payloads.table.lost[row]
+    if lost & UNFRAMED:
+        set_fault(fault, BAD_SIGNATURE, Field.BaseHeader, 0, PACKET_SIGNATURE, 0)
+        return False
     if sessions:
         found = read_incomplete_session(
             span.data, span.size, lost, transport_at(decoder.transports, row), packet, fault, header

@@ -14,6 +14,7 @@ from msmqwire import capture
 from msmqwire.capture.files._blocks import Pool
 from msmqwire.capture.files._file_reader import FileReader
 from msmqwire.capture.tcp._streams import StreamTable
+from msmqwire.columns import UNFRAMED_BIT
 from msmqwire.wire._transport import Transport
 
 PORTS = (1801,)
@@ -138,6 +139,9 @@ def check_rows(rows: list[Row], stats: capture.CaptureStats) -> None:
     packets = stats.streams.packets - stats.streams.unselected
     assert stats.payloads + packets == sum(not row.lost for row in rows)
     assert stats.streams.held == 0
+    runs = [row for row in rows if row.lost & UNFRAMED_BIT]
+    assert len(runs) <= stats.streams.no_packet
+    assert sum(len(row.payload) + (row.lost ^ UNFRAMED_BIT) for row in runs) <= stats.streams.skipped
 
 
 def read(

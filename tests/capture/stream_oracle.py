@@ -47,10 +47,14 @@ class Found(NamedTuple):
     payload: bytes
     offset: int
     encapsulation: str | None
-    lost: int = 0  # bytes of it that are missing at its end
+    lost: int = 0  # bytes of it that are missing at its end; with UNFRAMED, of a run those that are not in the row
 
 
 Origin = tuple[int, int | None]  # the frame of a byte, and its time
+
+#: Bytes of a run that its row has, and the bit of `lost` of such a row.
+SHOWN = 64
+UNFRAMED = 1 << 31
 
 #: So many bytes of a packet decide no more than one byte less did whether a packet begins.
 UNDECIDED = frozenset((2, 3, 4, *range(9, 16)))
@@ -95,6 +99,8 @@ class Stream:
     open: bytearray = field(default_factory=bytearray)
     origins: list[Origin] = field(default_factory=list)  # of the open bytes
     size: int = 0  # of the packet that is open, by its first 16 bytes
+    run: bytearray | None = None  # the bytes since a packet should have begun
+    run_origins: list[Origin] = field(default_factory=list)
     skip: int = 0
     searching: bool = False
     ended: bool = False
@@ -185,21 +191,40 @@ class Stream:
             if count in UNDECIDED:
                 continue
             if count <= 16:
-                self.search()
+                self.search(found)
                 count = len(self.open)
             if count >= 16 and count == self.size:
                 found.append(self.complete())
 
-    def search(self) -> None:
+    def search(self, found: list[Found]) -> None:
         """Skip bytes until a packet may begin with the first that is left; note its size, if all 16 bytes say so."""
         while (size := packet_size(self.open[:16])) is None:
-            self.account["no_packet"] += not self.searching
+            if not self.searching:
+                self.account["no_packet"] += 1
+                self.run, self.run_origins = bytearray(), []
             self.searching = True
             self.account["skipped"] += 1
+            self.extend_run(1)
             del self.open[0], self.origins[0]
         self.size = size
         if len(self.open) == 16:
             self.searching = False
+            found += self.end_run(self.position - 16)
+
+    def extend_run(self, count: int) -> None:
+        """Add the first of the open bytes."""
+        if self.run is not None:
+            self.run += self.open[:count]
+            self.run_origins += self.origins[:count]
+
+    def end_run(self, end: int) -> list[Found]:
+        """The bytes in which no packet begins, up to a position."""
+        if self.run is None:
+            return []
+        run, self.run = bytes(self.run), None
+        (frame, time), (first, _) = max(self.run_origins, key=itemgetter(0)), self.run_origins[0]
+        lost = UNFRAMED | max(0, len(run) - SHOWN)
+        return [Found(frame, first, time, *self.ends, run[:SHOWN], end - len(run), self.encapsulation, lost)]
 
     def complete(self) -> Found:
         """All of the packet is there."""
@@ -216,14 +241,18 @@ class Stream:
         self.origins.clear()
 
     def incomplete(self) -> list[Found]:
-        """What there is of the open packet: a row, unless it may be none that begins there."""
+        """What there is of the run and of the open packet: rows, unless it may be none that begins there."""
         count = len(self.open)
+        run = []
+        if self.run is not None:
+            self.extend_run(count if count < 8 else 0)
+            run = self.end_run(self.position - (count if count >= 8 else 0))
         if not count or (self.searching and count < 8):
-            return []
+            return run
         total = 16 if count < 16 else self.size
         (frame, time), (first, _) = max(self.origins, key=itemgetter(0)), self.origins[0]
         place = self.position - count, self.encapsulation, total - count
-        return [Found(frame, first, time, *self.ends, bytes(self.open), *place)]
+        return [*run, Found(frame, first, time, *self.ends, bytes(self.open), *place)]
 
     def give_up(self, gap: int) -> list[Found]:
         """Go on behind what is missing; what there is of the packet that lost bytes."""

@@ -19,7 +19,7 @@ from msmqwire.capture import Checkpoint
 from msmqwire.errors import CaptureError
 from tests.capture import build
 from tests.capture.build import message, segment
-from tests.capture.reading import check
+from tests.capture.reading import check, lost_bytes
 from tests.capture.stream_oracle import ACK, SYN
 from tests.capture.traffic import conversation, file_of, malformed, several_sections
 
@@ -35,7 +35,7 @@ pytestmark = pytest.mark.usefixtures("everything_is_released")
 def rows_of(block: capture.Block) -> Rows:
     """The rows with all that is known of where they come from."""
     columns = block.capture.to_arrow().to_pydict()
-    return list(zip(*columns.values(), map(bytes, block.payloads), strict=True))
+    return list(zip(*columns.values(), map(bytes, block.payloads), lost_bytes(block), strict=True))
 
 
 def read(source: Any, **options: Any) -> tuple[Rows, capture.CaptureStats, Checkpoint]:
@@ -238,7 +238,7 @@ def test_a_first_frame_in_the_file_before(tmp_path: Path) -> None:
         between = next(checkpoints)
     assert (between.file, between.offset) == (str(tmp_path / "01.pcap"), 0)
     (row,), _, _ = read(tmp_path / "01.pcap", resume=between)
-    assert (row[1], row[2], row[-1]) == (1, 1, stream)
+    assert (row[1], row[2], row[-2]) == (1, 1, stream)
 
 
 def test_a_file_that_is_gone(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from msmqwire import capture
+from msmqwire.columns import UNFRAMED_BIT
 from tests.capture import build, oracle
 from tests.capture.build import internal, message, segment
 from tests.capture.reading import Row, check, read
@@ -315,8 +316,9 @@ def test_ports_used_again() -> None:
 def test_joined_in_the_middle() -> None:
     data = message(b"\x10 looks like \x10?? LIOR but is not") + PACKETS[0] + PACKETS[1]
     rows, stats = read(build.pcap([segment(data[7:60], 5007), segment(data[60:], 5060)]))
-    assert [row.payload for row in rows] == PACKETS[:2]
-    assert rows[0].stream_offset == len(data) - len(PACKETS[0] + PACKETS[1]) - 7
+    assert [row.payload for row in rows] == [data[7 : -len(PACKETS[0] + PACKETS[1])], *PACKETS[:2]]
+    assert rows[0].lost == UNFRAMED_BIT
+    assert rows[1].stream_offset == len(data) - len(PACKETS[0] + PACKETS[1]) - 7
     assert stats.streams.no_packet == 1
 
 
@@ -363,7 +365,10 @@ def test_too_many_streams() -> None:
     frames += [segment(PACKETS[2], 0, source=3), segment(PACKETS[0][10:], 10, source=1)]
     rows, stats = read(build.pcap(frames), limits=limits)
     assert [row.payload for row in rows if not row.lost] == PACKETS[1:3]
-    assert [(row.frame, row.payload, row.lost) for row in rows if row.lost] == [(1, PACKETS[0][:10], 6)]
+    assert [(row.frame, row.payload, row.lost) for row in rows if row.lost] == [
+        (1, PACKETS[0][:10], 6),
+        (4, PACKETS[0][10:], UNFRAMED_BIT),  # another stream by then
+    ]
     assert stats.streams.evictions == 2
     assert stats.streams.unfinished == 1
     ended = [segment(PACKETS[0], 0, FIN, source=port) for port in range(1, 50)]

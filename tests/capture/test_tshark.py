@@ -23,6 +23,7 @@ from scapy.layers.l2 import ARP, Dot1AD, Dot1Q, Ether
 from scapy.packet import Packet, Raw
 from scapy.utils import EDecimal, PcapNgWriter, PcapWriter
 
+from msmqwire import capture
 from tests.capture import build, wireshark
 from tests.capture.reading import Row, read
 from tests.system_programs import require_program
@@ -103,9 +104,15 @@ def tshark(path: Path) -> tuple[list[Row], int]:
     return rows, len(found)
 
 
+def read_datagrams(path: Path) -> tuple[list[Row], capture.CaptureStats]:
+    """Our rows of datagrams; the one TCP segment carries other bytes than packets."""
+    rows, stats = read(path)
+    return [row for row in rows if row.stream_offset is None], stats
+
+
 def agree(path: Path) -> list[Row]:
     """Our rows, which are tshark's."""
-    rows, stats = read(path)
+    rows, stats = read_datagrams(path)
     assert (rows, stats.frames) == tshark(path)
     return rows
 
@@ -177,7 +184,7 @@ def test_cut_frames(tmp_path: Path, snapshot: int) -> None:
     path = tmp_path / "cut.pcap"
     records = [build.pcap_record(bytes(packet)[:snapshot], original=len(bytes(packet))) for packet in frames()]
     path.write_bytes(build.pcap_header(snapshot=snapshot) + b"".join(records))
-    rows, stats = read(path)
+    rows, stats = read_datagrams(path)
     whole = {row.frame: row for row in tshark(path)[0]}
     assert all(whole[row.frame].payload == row.payload for row in rows)
     lost = [frame for frame in whole if frame not in {row.frame for row in rows}]

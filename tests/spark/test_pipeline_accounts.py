@@ -15,6 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from msmqwire import cli
+from msmqwire.columns import UNFRAMED_BIT
 from msmqwire.spark import pipeline
 from msmqwire.spark.lake.accounting import AccountingError
 from msmqwire.spark.lake.tasks import Decoded
@@ -53,12 +54,18 @@ def talk(seed: int) -> list[bytes]:
     return [build.segment(stream[start : start + 900], start) for start in range(0, len(stream), 900)]
 
 
+def foreign() -> list[bytes]:
+    """A stream of HTTP requests."""
+    stream = b"GET / HTTP/1.0\r\n\r\n" * 40
+    return [build.segment(stream[start : start + 90], start, source=40009) for start in range(0, len(stream), 90)]
+
+
 def captures(folder: Path) -> list[Path]:
     """The samples; and what else there may be in a capture, in both formats, malformed and cut."""
     folder.mkdir()
     gap, mixed, rough, cut = (folder / name for name in ("gap.pcap", "mixed.pcap", "rough.pcapng", "cut.pcap"))
     without_a_segment(Path(SESSION), gap)
-    mixed.write_bytes(build.pcap([*datagrams(1), *talk(1), *frames_of(Path(SESSION))]))
+    mixed.write_bytes(build.pcap([*datagrams(1), *talk(1), *foreign(), *frames_of(Path(SESSION))]))
     rough.write_bytes(build.pcapng(traffic.conversation(random.Random(2), 400, bad=0.4), ">"))
     whole = build.pcap([*talk(3), *datagrams(3)])
     cut.write_bytes(whole[:9_000] + random.Random(3).randbytes(700) + whole[9_000:-7])
@@ -82,7 +89,9 @@ def outcomes(row: Row) -> dict[str, list[Any]]:
 
 
 def lost_outcomes(row: Row) -> dict[str, list[Any]]:
-    """What they make of a payload that lost bytes: the fault of what is there, or that there is no more."""
+    """What they make of a payload that lost bytes: the fault of what is there, or that there is no more; of a run."""
+    if row.lost & UNFRAMED_BIT:
+        return {"messages": [mqsd.Fault("bad_signature", "BaseHeader", 0)]}
     padded = row._replace(payload=row.payload + bytes(row.lost))
     ((table, (made, *_)),) = list(outcomes(padded).items())[:1]
     if not isinstance(made, mqsd.Fault) or made.offset + 4 > len(row.payload):

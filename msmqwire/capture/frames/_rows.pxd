@@ -16,7 +16,7 @@ from msmqwire.wire._transport cimport Transport
 
 cdef enum:
     SMALLEST_ROW = 44  # bytes of a window that a row takes at least: record header 16, IP 20, UDP 8
-    MOST_PACKETS = 262144 // 16 + 2  # packets in streams in a block: as many as the largest frame may complete
+    MOST_PACKETS = 2 * (262144 // 16 + 2)  # rows of streams in a block: as many as the largest frame may complete
     MOST_ASSEMBLED = 1024            # reassembled datagrams in a block
     MOST_FILES = 254                 # files that the rows of a block may come from, beside the one being read
     MOST_PATHS = 254                 # paths of encapsulations in a block
@@ -32,7 +32,7 @@ cpdef enum:
 # A row whose payload had more bytes than were captured.
 cdef struct Lost:
     uint32_t row
-    uint32_t size   # of the bytes that are missing, as far as that is known
+    uint32_t size   # of the bytes that are missing, as far as that is known; with UNFRAMED, of those not in the row
 
 
 # Where the rows of a block are written; NULL for columns that are not built.
@@ -60,8 +60,8 @@ cdef struct Rows:
     Lost* lost             # rows of payloads of which bytes are missing
     size_t lost_count
     size_t cut             # of these, datagrams of frames that are counted as malformed
-    # For packets in streams
-    size_t packets         # rows that are such packets
+    # For packets in streams, and for bytes between them
+    size_t packets         # rows that are such
     void** memory          # blocks of memory that belong to the rows
     size_t memory_count
     size_t assembled       # IP datagrams out of fragments among those blocks

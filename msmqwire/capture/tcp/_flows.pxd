@@ -13,6 +13,7 @@ from msmqwire.mqqb.framing cimport BASE_HEADER_SIZE
 cdef enum:
     NO_FLOW = 0xFFFFFFFF
     KEYS = 6
+    RUN_SHOWN = 64  # bytes of a run that its row has
 
 
 # Bit of Endpoints.ports: the stream of segments from before the first byte of the stream without this bit
@@ -59,6 +60,15 @@ cdef struct Head:
     Origin[BASE_HEADER_SIZE] origins
 
 
+# Bytes of a stream in which no packet begins, from the place where one should.
+cdef struct Run:
+    uint8_t[RUN_SHOWN] data  # the first of them
+    uint64_t position    # in the stream
+    uint64_t size
+    uint64_t first_frame
+    Origin last          # of its bytes, the one captured last
+
+
 cdef struct Flow:
     Endpoints endpoints
     uint32_t hash
@@ -84,6 +94,7 @@ cdef struct Flow:
     uint32_t total
     uint32_t capacity
     Head* head
+    Run* run             # NULL unless the search began where a packet should, and messages are selected
     uint8_t* data
     uint64_t first_frame
     Origin last          # of its bytes, the one captured last
@@ -157,5 +168,7 @@ cdef bint hold_piece(
 cdef Piece* take_piece(FlowTable* table, Pieces* pieces) noexcept nogil
 cdef void free_pieces(FlowTable* table, Pieces* pieces) noexcept nogil
 cdef bint open_head(FlowTable* table, Flow* flow) noexcept nogil
+cdef bint open_run(FlowTable* table, Flow* flow) noexcept nogil
+cdef Run* release_run(FlowTable* table, Flow* flow) noexcept nogil
 cdef bint grow_packet(FlowTable* table, Flow* flow, size_t needed) noexcept nogil
 cdef uint8_t* release_packet(FlowTable* table, Flow* flow) noexcept nogil

@@ -193,6 +193,7 @@ cdef void remove_flow(FlowTable* table, Flow* flow) noexcept nogil:
     free_pieces(table, &flow.pieces)
     free_pieces(table, &flow.next_pieces)
     free(release_packet(table, flow))
+    free(release_run(table, flow))
     if flow.head != NULL:
         table.memory -= sizeof(Head)
         free(flow.head)
@@ -279,6 +280,27 @@ cdef Piece* take_piece(FlowTable* table, Pieces* pieces) noexcept nogil:
 cdef void free_pieces(FlowTable* table, Pieces* pieces) noexcept nogil:
     while pieces.first != NULL:
         free(take_piece(table, pieces))
+
+
+# --- Bytes in which no packet begins ---
+
+
+cdef bint open_run(FlowTable* table, Flow* flow) noexcept nogil:
+    """Begin a run without bytes; false if there is no memory."""
+    flow.run = <Run*>calloc(1, sizeof(Run))
+    if flow.run == NULL:
+        return False
+    table.memory += sizeof(Run)
+    return True
+
+
+cdef Run* release_run(FlowTable* table, Flow* flow) noexcept nogil:
+    """The run, which is the caller's to free; NULL if none is open."""
+    cdef Run* run = flow.run
+    if run != NULL:
+        table.memory -= sizeof(Run)
+        flow.run = NULL
+    return run
 
 
 # --- The packet that is not complete ---

@@ -17,9 +17,12 @@ cdef enum:
 
 
 cdef inline bint has_room(const Rows* rows, size_t size) noexcept nogil:
-    """Whether the rows can take all packets that end in ``size`` more bytes of a stream."""
+    """Whether the rows can take all packets and runs that end in ``size`` more bytes of a stream.
+
+    Each BaseHeader may end a run and begin a packet; the rows may be of the files of a run, a packet and these bytes.
+    """
     return (
-        MOST_PACKETS - rows.packets >= size // BASE_HEADER_SIZE + 2 and MOST_FILES - rows.file_count >= 2
+        MOST_PACKETS - rows.packets >= 2 * (size // BASE_HEADER_SIZE + 2) and MOST_FILES - rows.file_count >= 3
         and rows.path_count < MOST_PATHS
     )
 
@@ -29,7 +32,7 @@ cdef inline uint32_t packet_kind(const uint8_t* base_header) noexcept nogil:
     return SESSION_PACKETS if load_u16(base_header + 2) & FLAG_INTERNAL else MESSAGE_PACKETS
 
 
-cdef void lose_packet(Streams* streams, Flow* flow, Rows* rows, const Counts* counts) noexcept nogil
+cdef void lose_open(Streams* streams, Flow* flow, Rows* rows, const Counts* counts) noexcept nogil
 cdef bint deliver(
     Streams* streams, Flow* flow, const uint8_t* data, size_t size, const Origin* origin, Rows* rows, Counts* counts
 ) noexcept nogil

@@ -2,7 +2,7 @@
 
 ``deliver`` divides bytes into packets by the size in each header. A packet that is complete in these bytes stays
 there; a packet in parts is assembled in memory of its flow, which then belongs to the rows. Where no packet begins,
-reading resumes at the next place that looks like one.
+reading resumes at the next place that looks like one; the bytes up to there are a run, which becomes a row too.
 """
 
 from libc.stddef cimport size_t
@@ -14,7 +14,10 @@ from msmqwire.capture.frames._frame cimport NO_PACKET, Counts, describe
 from msmqwire.capture.frames._rows cimport (
     Ends, Rows, is_wanted, keep_memory, note_lost, note_transport, put_columns, put_payload,
 )
-from msmqwire.capture.tcp._flows cimport Flow, Origin, Streams, grow_packet, later, open_head, release_packet
+from msmqwire.capture.tcp._flows cimport (
+    RUN_SHOWN, Flow, Origin, Run, Streams, grow_packet, later, open_head, open_run, release_packet, release_run,
+)
+from msmqwire.columns._payloads cimport UNFRAMED
 from msmqwire.mqqb.framing cimport BASE_HEADER_SIZE, FRAMED, NOT_A_PACKET, VERSION_NUMBER, Framing, frame_packet
 from msmqwire.wire.simd cimport wire_unlikely
 from msmqwire.wire._transport cimport Transport
@@ -25,6 +28,7 @@ PACKET_KINDS = {"message": MESSAGE_PACKETS, "session": SESSION_PACKETS}
 
 cdef enum:
     SIGNED = 8  # bytes of a BaseHeader up to the end of its Signature
+    LARGEST_RUN = 0x80000000  # a run of more bytes counts as one of so many
 
 
 # --- Rows ---
@@ -47,7 +51,7 @@ cdef inline bint put_packet(
     Streams* streams, Rows* rows, const Counts* counts, const Flow* flow, const uint8_t* data, size_t size,
     uint64_t offset, uint64_t first_frame, const Origin* last, size_t lost,
 ) noexcept nogil:
-    """Add the row of a packet, if it is selected; whether it is. ``lost``: bytes that it has more."""
+    """Add the row of a packet or run, if it is selected; whether it is. ``lost``: as in ``Payloads``."""
     cdef Ends ends
     ends.family = <uint16_t>(flow.endpoints.ports >> 32)
     ends.transport = Transport.TCP
@@ -95,8 +99,55 @@ cdef size_t find_packet_start(const uint8_t* data, size_t size) noexcept nogil:
     return size
 
 
+cdef void close_run(Streams* streams, Flow* flow, Rows* rows, const Counts* counts) noexcept nogil:
+    """The run that is open, if any, becomes a row."""
+    cdef Run* run = release_run(&streams.table, flow)
+    cdef size_t size
+    cdef size_t shown
+    if run == NULL:
+        return
+    size = <size_t>min(run.size, <uint64_t>LARGEST_RUN)
+    shown = min(size, <size_t>RUN_SHOWN)
+    if put_packet(
+        streams, rows, counts, flow, run.data, shown, run.position, run.first_frame, &run.last,
+        size - shown | <size_t>UNFRAMED,
+    ):
+        keep_memory(rows, run)
+    else:
+        free(run)
+
+
+cdef void extend_run(Flow* flow, const uint8_t* data, size_t size, const Origin* origin) noexcept nogil:
+    """Add bytes to the run, if one is open."""
+    cdef Run* run = flow.run
+    if run == NULL:
+        return
+    if run.size < <uint64_t>RUN_SHOWN:
+        memcpy(run.data + run.size, data, min(size, <size_t>RUN_SHOWN - <size_t>run.size))
+    run.size += size
+    if later(origin, &run.last):
+        run.last = origin[0]
+
+
+cdef void extend_run_by_head(Flow* flow, size_t size) noexcept nogil:
+    """Add the first bytes of the BaseHeader that came in parts."""
+    cdef size_t i
+    if flow.run != NULL:
+        for i in range(size):
+            extend_run(flow, flow.head.data + i, 1, &flow.head.origins[i])
+
+
+cdef void lose_open(Streams* streams, Flow* flow, Rows* rows, const Counts* counts) noexcept nogil:
+    """The next bytes are missing: what there is of the run and of the packet becomes rows, which have space."""
+    if flow.run != NULL:
+        if flow.filled < SIGNED:
+            extend_run_by_head(flow, flow.filled)
+        close_run(streams, flow, rows, counts)
+    lose_packet(streams, flow, rows, counts)
+
+
 cdef void lose_packet(Streams* streams, Flow* flow, Rows* rows, const Counts* counts) noexcept nogil:
-    """The packet that is open will not be complete: what there is of it becomes a row, which has space."""
+    """The packet that is open will not be complete: what there is of it becomes a row."""
     cdef uint32_t filled = flow.filled
     cdef uint32_t total = flow.total
     cdef uint64_t first_frame = flow.first_frame
@@ -148,6 +199,23 @@ cdef void start_searching(
         flow.searching = True
         streams.counts.no_packet += 1
         describe(counts, origin.file, origin.offset, NO_PACKET, 0, position)
+        if streams.kinds & MESSAGE_PACKETS:
+            open_run_at(streams, flow, position, origin)
+
+
+cdef void open_run_at(Streams* streams, Flow* flow, uint64_t position, const Origin* origin) noexcept nogil:
+    if not open_run(&streams.table, flow):
+        streams.no_memory = True
+        return
+    flow.run.position = position
+    flow.run.first_frame = origin.first_frame
+    flow.run.last = origin[0]
+
+
+cdef void end_search(Streams* streams, Flow* flow, Rows* rows, const Counts* counts) noexcept nogil:
+    """A packet begins."""
+    flow.searching = False
+    close_run(streams, flow, rows, counts)
 
 
 cdef void keep_last(Flow* flow, const Origin* origin) noexcept nogil:
@@ -157,10 +225,11 @@ cdef void keep_last(Flow* flow, const Origin* origin) noexcept nogil:
 
 cdef void open_packet(
     Streams* streams, Flow* flow, const uint8_t* data, size_t size, size_t total, uint64_t first_frame,
-    const Origin* last,
+    const Origin* last, Rows* rows, const Counts* counts,
 ) noexcept nogil:
     """Begin a packet of which a BaseHeader and more is there, but not all."""
-    flow.searching = False
+    if flow.searching:
+        end_search(streams, flow, rows, counts)
     flow.total = <uint32_t>total
     flow.filled = 0
     flow.first_frame = first_frame
@@ -236,6 +305,7 @@ cdef size_t fill_head(
     if framing == NOT_A_PACKET:
         start_searching(streams, flow, flow.position - flow.filled, &flow.head.origins[0], counts)
         start = 1 + find_packet_start(flow.head.data + 1, flow.filled - 1)
+        extend_run_by_head(flow, start)
         flow.filled -= <uint32_t>start
         streams.counts.held -= start
         streams.counts.skipped += start
@@ -244,7 +314,7 @@ cdef size_t fill_head(
     elif flow.filled == BASE_HEADER_SIZE:
         open_packet(
             streams, flow, flow.head.data, BASE_HEADER_SIZE, total, flow.head.origins[0].first_frame,
-            &flow.head.origins[0],
+            &flow.head.origins[0], rows, counts,
         )
         for i in range(1, <size_t>BASE_HEADER_SIZE):
             keep_last(flow, &flow.head.origins[i])
@@ -274,7 +344,8 @@ cdef bint deliver(
         else:
             framing = frame_packet(data, size, &total)
             if framing == FRAMED:
-                flow.searching = False
+                if wire_unlikely(flow.searching):
+                    end_search(streams, flow, rows, counts)
                 streams.counts.packets += 1
                 streams.counts.framed += total
                 if selected(streams, data):
@@ -288,13 +359,14 @@ cdef bint deliver(
             elif framing == NOT_A_PACKET:
                 start_searching(streams, flow, flow.position, origin, counts)
                 count = 1 + find_packet_start(data + 1, size - 1)
+                extend_run(flow, data, count, origin)
                 flow.position += count
                 streams.counts.skipped += count
             elif size < BASE_HEADER_SIZE:
                 count = fill_head(streams, flow, data, size, origin, rows, counts)
             else:
                 count = size
-                open_packet(streams, flow, data, size, total, origin.first_frame, origin)
+                open_packet(streams, flow, data, size, total, origin.first_frame, origin, rows, counts)
                 flow.position += count
                 streams.counts.held += count
         data += count

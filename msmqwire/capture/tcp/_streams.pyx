@@ -28,8 +28,8 @@ from msmqwire.capture.tcp._flows cimport (
     EARLIER_BIT, NO_FLOW, Endpoints, Flow, Origin, Piece, Pieces, Streams, add_flow, count_probes, find_flow,
     free_pieces, free_table, hold_piece, move_to_front, piece_data, remove_flow, start_table, take_piece,
 )
-from msmqwire.capture.tcp._packets cimport deliver, has_room, lose_packet, packet_kind
-from msmqwire.columns._payloads cimport Payloads, Span, payload_at
+from msmqwire.capture.tcp._packets cimport MESSAGE_PACKETS, deliver, has_room, lose_open, packet_kind
+from msmqwire.columns._payloads cimport UNFRAMED, Payloads, Span, payload_at
 from msmqwire.mqqb.framing cimport BASE_HEADER_SIZE
 from msmqwire.wire._address cimport IPV4, IPV6
 from msmqwire.wire.cursor cimport load_u32, load_u64
@@ -47,7 +47,7 @@ cdef enum:
 cdef void give_up(Streams* streams, Flow* flow, Rows* rows, Counts* counts) noexcept nogil:
     """Resume at the first piece, as if the missing bytes before it had been there but could not be read.
 
-    The rows have space for the packet that lost them.
+    The rows have space for the packet that lost them, and for the bytes in which none began.
     """
     cdef const Piece* piece = flow.pieces.first
     cdef uint64_t gap = piece.position - flow.position
@@ -57,7 +57,7 @@ cdef void give_up(Streams* streams, Flow* flow, Rows* rows, Counts* counts) noex
     describe(counts, piece.origin.file, piece.origin.offset, GAP, gap, flow.position)
     if flow.filled >= BASE_HEADER_SIZE:
         rest = flow.total - flow.filled
-    lose_packet(streams, flow, rows, counts)
+    lose_open(streams, flow, rows, counts)
     flow.skip = <uint32_t>(rest - gap) if rest > gap else 0
     flow.searching = True
     flow.position = piece.position
@@ -91,7 +91,7 @@ cdef bint close_stream(Streams* streams, Flow* flow, Rows* rows, Counts* counts)
     if not drain(streams, flow, rows, counts):
         streams.waiting = <uint32_t>(flow - streams.table.flows)
         return False
-    if flow.filled:
+    if flow.filled or flow.run != NULL:
         if not has_room(rows, 0):
             return False
         if not flow.searching:
@@ -100,7 +100,7 @@ cdef bint close_stream(Streams* streams, Flow* flow, Rows* rows, Counts* counts)
                 counts, flow.file, flow.offset, UNFINISHED,
                 BASE_HEADER_SIZE if flow.filled < BASE_HEADER_SIZE else flow.total, flow.filled,
             )
-        lose_packet(streams, flow, rows, counts)
+        lose_open(streams, flow, rows, counts)
     return True
 
 
@@ -514,7 +514,8 @@ cdef class StreamTable:
 def packet_kinds(Payloads payloads):
     """The bits of PACKET_KINDS for each of the packets of streams; 0 for what is shorter than a BaseHeader.
 
-    Of a packet that lost the rest of its BaseHeader, bits that are missing count as 0.
+    Of a packet that lost the rest of its BaseHeader, bits that are missing count as 0. Bytes in which no packet begins
+    are among the messages.
     """
     cdef size_t count = payloads.table.count
     cdef uint8_t[BASE_HEADER_SIZE] header
@@ -525,7 +526,9 @@ def packet_kinds(Payloads payloads):
     with nogil:
         for i in range(count):
             span = payload_at(&payloads.table, i)
-            if span.size >= BASE_HEADER_SIZE:
+            if payloads.table.lost != NULL and payloads.table.lost[i] & UNFRAMED:
+                kinds[i] = MESSAGE_PACKETS
+            elif span.size >= BASE_HEADER_SIZE:
                 kinds[i] = <uint8_t>packet_kind(span.data)
             elif payloads.table.lost != NULL and payloads.table.lost[i]:
                 memset(header, 0, sizeof(header))

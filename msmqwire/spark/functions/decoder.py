@@ -22,6 +22,7 @@ from msmqwire.columns._guids import guid_texts
 from msmqwire.columns.display import payload_shown
 from msmqwire.errors import DecodeError
 from msmqwire.mqcn import NOTIFICATIONS, NotificationBatch
+from msmqwire.mqqb import MESSAGES
 from msmqwire.spark.executors import Sent, sent
 from msmqwire.spark.schema import SparkGuid, arrow_schema, convert, spark_columns, struct_type
 
@@ -52,8 +53,9 @@ class _Source:
 
 _SOURCES: dict[str, _Source] = {
     **{name: _Source(kind.table, kind.decode_batch) for name, kind in TABLES.items()},
-    # A body alone has no sender
+    # A body alone has no sender, and a packet alone no stream
     "notifications": _Source(NOTIFICATIONS, TABLES["notifications"].decode_batch),
+    "messages": _Source(MESSAGES, TABLES["messages"].decode_batch),
     "format_names": _Source(
         formatname.FORMAT_NAMES, formatname.parse_batch, StringType(), Payloads.of_texts, _shown_text
     ),
