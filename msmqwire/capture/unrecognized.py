@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from msmqwire.columns import Payloads
 
-__all__ = ["CAPTURED_MESSAGES", "UNRECOGNIZED", "unrecognized_columns"]
-
 _COLUMNS = (
     Column(
         "unrecognized",

@@ -14,6 +14,7 @@ from msmqwire.capture import ReadOptions, TablesReader
 from msmqwire.capture.options import time_text
 from msmqwire.columns.plain import guid_text, plain
 from msmqwire.insight.groups import Groups, integers, numbers, pc
+from msmqwire.insight.protocols import UNKNOWN
 from msmqwire.insight.rows import Files, Rows, seen_text
 from msmqwire.insight.rules import COLUMNS, LENGTH_FIELDS, RULES, SEVERITIES, Joined, Rule
 
@@ -30,6 +31,7 @@ _LIMIT = 10_000
 _BLOCK_SIZE = 4 << 20
 _LENGTHS = ("length", "after")
 _PORTS = ("src_port", "dst_port")
+_STREAMED = ("messages", "sessions")
 # What is aggregated of the packets of a finding; of those between two hosts also the ports, which are evidence if all
 # packets have the same
 _TIMES = {"first_seen": "min", "last_seen": "max"}
@@ -144,6 +146,8 @@ class Detector:
         self._files = Files()
         self._groups: dict[str, Groups] = {}
         self._probes: dict[_Ends, tuple[str, pa.Table]] = {}
+        # Rows of an unknown protocol, until a packet follows in their stream: then they are the end of one
+        self._unknown: dict[_Ends, pa.Table] = {}
 
     def add(self, table: str, batch: pa.RecordBatch) -> None:
         """Apply the rules to rows of a table, with at least its ``COLUMNS``."""
@@ -158,6 +162,8 @@ class Detector:
                     self._match(rule, table, _chosen(batch, suspects))
         if self._probes:
             self._add_answers(batch)
+        if self._unknown and table in _STREAMED:
+            self._forget_unknown(batch)
 
     def _match(self, rule: Rule, table: str, batch: pa.RecordBatch) -> None:
         rows = Rows(batch, self._files)
@@ -172,6 +178,8 @@ class Detector:
             self._groups[rule.name] = Groups(
                 tuple(evidence), {name: how for name, how in _VALUES.items() if name in values}, _LIMIT
             )
+        if "protocol" in evidence:
+            found = self._without_unknown(rule, found)
         self._groups[rule.name].add(found)
         if rule.probe:
             columns = [found[name].to_pylist() for name in ("dst", "dst_port", "src", "src_port")]
@@ -179,6 +187,28 @@ class Detector:
             for row, ends in enumerate(zip(*columns, strict=True)):
                 if len(self._probes) < _LIMIT or ends in self._probes:
                     self._probes[ends] = rule.name, evidence_of.slice(row, 1)
+
+    def _without_unknown(self, rule: Rule, found: pa.Table) -> pa.Table:
+        """Rows of known protocols; the others wait for a packet in their stream, as many as the limit."""
+        protocols = found["protocol"].to_pylist()
+        columns = [found[name].to_pylist() for name in ("src", "src_port", "dst", "dst_port")]
+        for row, ends in enumerate(zip(*columns, strict=True)):
+            if protocols[row] == UNKNOWN:
+                self._unknown.setdefault(ends, found.slice(row, 1))
+        while len(self._unknown) > _LIMIT:
+            self._groups[rule.name].add(self._unknown.pop(next(iter(self._unknown))))
+        return found.filter(pc.not_equal(found["protocol"], UNKNOWN))
+
+    def _forget_unknown(self, batch: pa.RecordBatch) -> None:
+        """Forget streams of an unknown protocol in which there is a packet."""
+        ports = pa.array({ends[1] for ends in self._unknown}, batch.schema.field("src_port").type)
+        packets = numbers(pc.is_in(batch.column("src_port"), ports)) != 0
+        if "unrecognized" in batch.schema.names:
+            packets &= numbers(batch.column("unrecognized").is_null()) != 0
+        rows = Rows(_chosen(batch, packets), self._files)
+        columns = [rows[name].to_pylist() for name in ("src", "src_port", "dst", "dst_port")]
+        for ends in set(zip(*columns, strict=True)):
+            self._unknown.pop(ends, None)
 
     def _add_answers(self, batch: pa.RecordBatch) -> None:
         """Add packets whose addresses and ports are those of a probe in the opposite direction."""
@@ -202,6 +232,9 @@ class Detector:
 
     def findings(self) -> list[Finding]:
         """The findings, the most severe first, then in the order of the rules, those with the most packets first."""
+        for found in self._unknown.values():
+            self._groups["other-protocol"].add(found)
+        self._unknown.clear()
         rules = sorted(RULES, key=lambda rule: SEVERITIES.index(rule.severity))
         return [finding for rule in rules if rule.name in self._groups for finding in self._of(rule)]
 
@@ -211,7 +244,8 @@ class Detector:
 
     def _of(self, rule: Rule) -> Iterator[Finding]:
         table = self._groups[rule.name].table()
-        assert table is not None
+        if table is None:
+            return
         columns = {name: guid_text(table[name]) for name in table.schema.names if name != "places"}
         rows = [
             dict(zip(columns, row, strict=True)) for row in zip(*(c.to_pylist() for c in columns.values()), strict=True)

@@ -16,6 +16,7 @@ import pyarrow as pa
 from msmqwire.columns.plain import equals_guid, plain
 from msmqwire.insight.bodies import executable_kind
 from msmqwire.insight.groups import integers, numbers, pc
+from msmqwire.insight.protocols import UNKNOWN, protocol_of
 from msmqwire.insight.rows import Rows, own_managers
 from msmqwire.mqqb.readable import DOTNET_HEADER
 
@@ -126,7 +127,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "notifications": ("outcome", "rule"),
     "messages": (
         "stream_offset", "source_queue_manager", "hop_count", "label", "destination_queue", "message_class",
-        "message_class_name", "body", "compound_body",
+        "message_class_name", "body", "compound_body", "unrecognized",
     ),
     "sessions": ("queue_manager", "client_guid", "server_guid", "time_stamp", "operating_system"),
 }  # fmt: skip
@@ -158,6 +159,10 @@ def _with_guid(column: str, guid: UUID) -> Callable[[pa.RecordBatch], NDArray[np
 
 def _with_rule(batch: pa.RecordBatch) -> NDArray[np.bool_]:
     return _has_value(batch.column("rule"))
+
+
+def _with_unrecognized(batch: pa.RecordBatch) -> NDArray[np.bool_]:
+    return _has_value(batch.column("unrecognized"))
 
 
 def _with_manager(batch: pa.RecordBatch) -> NDArray[np.bool_]:
@@ -260,15 +265,21 @@ def _discovery_probe(_: str, rows: Rows, __: tuple[str, ...]) -> Match:
     return mask, _hosts(rows)
 
 
-def _cloned(table: str, rows: Rows, _: tuple[str, ...]) -> Match:
-    guid, mask = own_managers(table, rows)
+def shown_managers(table: str, rows: Rows) -> tuple[Any, Any]:
+    """As ``own_managers``, without the rows of packets that the specification prints."""
+    guid, shown = own_managers(table, rows)
     if table == "sessions":
-        # A scanner that sends the printed packet is no queue manager, nor is a server that repeats it
+        # A scanner that sends the printed packet is no queue manager, and a server that repeats it has another GUID
         probe = pc.and_(
             equals_guid(rows["client_guid"], _PRINTED_CLIENT), pc.equal(rows["time_stamp"], _PRINTED_TIME_STAMP)
         )
-        mask = pc.and_not(mask, pc.fill_null(probe, False))
-    return mask, {"queue_manager": guid, "address": rows["src"]}
+        shown = pc.and_not(shown, pc.fill_null(probe, False))
+    return guid, shown
+
+
+def _cloned(table: str, rows: Rows, _: tuple[str, ...]) -> Match:
+    guid, shown = shown_managers(table, rows)
+    return shown, {"queue_manager": guid, "address": rows["src"]}
 
 
 def _dotnet(_: str, rows: Rows, __: tuple[str, ...]) -> Match:
@@ -286,6 +297,20 @@ def _storm(_: str, rows: Rows, __: tuple[str, ...]) -> Match:
     mask = pc.and_(pc.greater_equal(rows["message_class"], _NEGATIVE), rows["time"].is_valid())
     minute = integers(numbers(rows["time"]) // _MINUTE)
     return mask, {**_hosts(rows), "class": rows["message_class_name"], "minute": minute}
+
+
+def _other_protocol(_: str, rows: Rows, __: tuple[str, ...]) -> Match:
+    data = rows["unrecognized"].to_pylist()
+    names = pa.array([None if each is None else protocol_of(each) for each in data], pa.string())
+    ends = list(zip(*(rows[name].to_pylist() for name in ("src", "src_port", "dst", "dst_port")), strict=True))
+    # What a server sends back belongs to the finding of its client
+    from_server = _from_server(rows)
+    asked = {each for each, server in zip(ends, from_server, strict=True) if not server}
+    answers = [(dst, dst_port, src, src_port) in asked for src, src_port, dst, dst_port in ends]
+    mask = pc.and_(names.is_valid(), _mask(~(from_server & np.array(answers, np.bool_))))
+    # After the beginning of a stream, bytes that are not recognized may be the rest of a packet
+    begins = pc.or_kleene(pc.not_equal(names, UNKNOWN), pc.equal(rows["stream_offset"], 0))
+    return pc.and_(mask, begins), {**_hosts(rows), "protocol": names}
 
 
 def _unexpected(_: str, rows: Rows, expected: tuple[str, ...]) -> Match:
@@ -461,6 +486,19 @@ RULES: tuple[Rule, ...] = (
         match=_storm,
         category="Misc activity",
         joined=Joined("minute", packets=_STORM, shown=False),
+    ),
+    Rule(
+        name="other-protocol",
+        severity="low",
+        title="bytes of another protocol on a port of MSMQ: a scanner, or a program with a wrong port",
+        reference="[MS-MQQB] 2.1",
+        source="the first bytes of HTTP (RFC 9112, 9113), TLS (RFC 8446), SSH (RFC 4253), SMB ([MS-SMB2] 2.1), "
+        "RDP ([MS-RDPBCGR] 2.2.1)",
+        tables=("messages",),
+        suspects=_with_unrecognized,
+        match=_other_protocol,
+        category="Detection of a Network Scan",
+        probe=True,
     ),
 )
 _PROBES = ("connection-probe", "discovery-probe")

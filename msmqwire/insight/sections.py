@@ -13,8 +13,8 @@ import pyarrow as pa
 from msmqwire.columns.plain import plain
 from msmqwire.insight._group_table import NULL_NUMBER, Column
 from msmqwire.insight.groups import integers, numbers, pc
-from msmqwire.insight.rows import Rows, own_managers
-from msmqwire.insight.rules import probes
+from msmqwire.insight.rows import Rows
+from msmqwire.insight.rules import probes, shown_managers
 from msmqwire.mqqb.session_headers import SESSION_KINDS
 from msmqwire.notification.judgement import Outcome
 from msmqwire.properties import PROPID_Q_PATHNAME, PROPID_Q_QMID, PROPID_QM_PATHNAME
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 _SESSION_HEADER_SIZE = 16  # [MS-MQMQ] 2.2.20.4; PacketSize of a message does not count it
 _NEGATIVE = 0x8000  # the lowest class of a negative acknowledgment, [MS-MQMQ] 2.2.18.1.6
 
-ROLES = ("client", "directory_server", "queue_manager", "router")
-_CLIENT, _DIRECTORY_SERVER, _QUEUE_MANAGER, _ROUTER = (1 << bit for bit in range(len(ROLES)))
+ROLES = ("client", "directory_server", "queue_manager", "router", "scanner")
+_CLIENT, _DIRECTORY_SERVER, _QUEUE_MANAGER, _ROUTER, _SCANNER = (1 << bit for bit in range(len(ROLES)))
 EVIDENCE = (
     "discovery request", "discovery reply", "change notification", "message", "forwarded message", *SESSION_KINDS
 )  # fmt: skip
@@ -283,7 +283,8 @@ def _faults(name: str, rows: Rows) -> Contributions:
 def _of_topology(rows: Rows) -> Contributions:
     kind = rows["type"]
     is_request, is_reply = (numbers(pc.equal(kind, type_)).astype(np.bool_) for type_ in ("request", "reply"))
-    roles = _whole(np.where(is_request, _CLIENT, _DIRECTORY_SERVER))
+    is_probe, events = _probes("topology", rows)
+    roles = _whole(np.where(is_probe, _SCANNER, np.where(is_request, _CLIENT, _DIRECTORY_SERVER)))
     evidence = np.where(is_request, _BIT_OF["discovery request"], _BIT_OF["discovery reply"])
     yield from _host(rows, roles, _whole(evidence), is_request | is_reply)
     yield from _conversation(rows, discovery=1)
@@ -294,12 +295,18 @@ def _of_topology(rows: Rows) -> Contributions:
         "replies": _whole(is_reply),
     }
     yield Contribution("discovery", columns, ~rows.faults)
-    yield from _probes("topology", rows)
+    yield from events
 
 
-def _probes(name: str, rows: Rows) -> Contributions:
+def _probes(name: str, rows: Rows) -> tuple[NDArray[np.bool_], list[Contribution]]:
+    """Which rows are packets of scanners, and their events."""
+    found = np.zeros(len(rows), np.bool_)
+    events: list[Contribution] = []
     for rule, mask in probes(name, rows):
-        yield from _event("probe", rows, numbers(mask).astype(np.bool_), _all(rows, rule))
+        matching = numbers(pc.fill_null(mask, False)).astype(np.bool_)
+        found |= matching
+        events += _event("probe", rows, matching, _all(rows, rule))
+    return found, events
 
 
 def _of_notifications(rows: Rows) -> Contributions:
@@ -360,13 +367,22 @@ def _of_messages(rows: Rows) -> Contributions:
     yield from _managers("messages", rows, _all(rows, "message"))
     size = rows.array("message_size")
     size = np.where(size == NULL_NUMBER, 0, size)
-    yield from _conversation(rows, messages=1, bytes=_whole(size))
+    is_message = _whole(~_are_foreign(rows))
+    yield from _conversation(rows, messages=is_message, bytes=_whole(size))
     yield from _queues(rows, size)
     yield from _acknowledgments(rows)
     columns = {name: rows.column(name) for name in SECTIONS["repeated"].keys}
     yield Contribution("repeated", columns, decoded & rows.has("message_id"))
     packet = rows.array("packet_size") + _SESSION_HEADER_SIZE * rows.has("ack_sequence_number")
-    yield from _session(rows, np.where(rows.has("packet_size"), packet, 0), 1, _all(rows, 0))
+    yield from _session(rows, np.where(rows.has("packet_size"), packet, 0), is_message, _all(rows, 0))
+
+
+def _are_foreign(rows: Rows) -> NDArray[np.bool_]:
+    """Which rows of messages are bytes of a stream in which no packet begins."""
+    if not rows.faults.any():
+        return rows.faults
+    code = plain(pc.struct_field(rows["fault"], "code"))
+    return numbers(pc.fill_null(pc.equal(code, "bad_signature"), False)).astype(np.bool_)
 
 
 def _acknowledgments(rows: Rows) -> Contributions:
@@ -402,26 +418,30 @@ def _of_sessions(rows: Rows) -> Contributions:
     kind = rows["kind"]
     place = numbers(pc.index_in(kind, pa.array(SESSION_KINDS)))
     evidence = np.where(rows.has("kind"), _BIT_OF[SESSION_KINDS[0]] << place, 0)
-    yield from _host(rows, _all(rows, _QUEUE_MANAGER), _whole(evidence), rows.has("kind"))
+    is_probe, events = _probes("sessions", rows)
+    roles = _whole(np.where(is_probe, _SCANNER, _QUEUE_MANAGER))
+    yield from _host(rows, roles, _whole(evidence), rows.has("kind"))
     yield from _conversation(rows, sessions=1)
     yield from _managers("sessions", rows, rows.column("kind"))
     refused = rows.array("refused") == 1
-    yield from _session(rows, np.where(rows.has("packet_size"), rows.array("packet_size"), 0), 0, _whole(refused))
+    yield from _session(
+        rows, np.where(rows.has("packet_size"), rows.array("packet_size"), 0), _all(rows, 0), _whole(refused)
+    )
     yield from _event("refusal", rows, refused, rows.column("kind"))
-    yield from _probes("sessions", rows)
+    yield from events
 
 
 def _managers(table: str, rows: Rows, evidence: Column) -> Contributions:
-    guid, shown = own_managers(table, rows)
+    guid, shown = shown_managers(table, rows)
     columns = {"queue_manager": rows.column("source_queue_manager") if table == "messages" else Column(guid)}
     columns |= {"address": rows.column("src"), "name": _all(rows, None), "evidence": evidence}
     yield Contribution("queue_managers", columns, numbers(shown).astype(np.bool_))
 
 
-def _session(rows: Rows, size: NDArray[np.int64], messages: int, refused: Column) -> Contributions:
+def _session(rows: Rows, size: NDArray[np.int64], messages: Column, refused: Column) -> Contributions:
     start = rows.array("stream_offset")
     columns = {name: rows.column(name) for name in SECTIONS["sessions"].keys}
-    columns |= {"messages": _all(rows, messages), "bytes": _whole(size), "refused": refused}
+    columns |= {"messages": messages, "bytes": _whole(size), "refused": refused}
     columns |= {"faults": _whole(rows.faults), "start": rows.column("stream_offset"), "end": _whole(start + size)}
     yield Contribution("sessions", columns, start != NULL_NUMBER)
 

@@ -63,6 +63,7 @@ CAPTURES: dict[str, Callable[[], list[bytes]]] = {
     "refused-notification": lambda: stream([WRITER["user_message"](FIRST, SECOND, 3, 1, 0, b"\1\xff")]),
     "executable-body": lambda: stream([message(body=b"#!/bin/sh\nid\n")]),
     "negative-acknowledgments": lambda: stream([message(message_class=0x8003, number=n) for n in range(100)]),
+    "other-protocol": lambda: stream([b"GET / HTTP/1.0\r\n\r\n"]),
 }  # fmt: skip
 
 

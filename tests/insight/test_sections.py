@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -9,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 from msmqwire.capture.tables import arrow_schema
-from msmqwire.insight import COLUMNS, SECTIONS, Summary
+from msmqwire.insight import COLUMNS, SECTIONS, Summary, summarize
 from msmqwire.properties import PROPID_Q_PATHNAME, PROPID_Q_QMID, PROPID_QM_PATHNAME, PROPID_QM_SITE_ID
-from tests.insight.captures import FIRST, SECOND, THIRD
+from tests.insight.captures import FIRST, SECOND, THIRD, WRITER, datagram, message, stream, vector, write
 
 MINUTE = 60_000_000_000
 NOBODY = UUID(int=0)
@@ -286,3 +287,28 @@ def test_probes_are_events(guid: Any) -> None:
     }
     summary = summary_of("topology", {"type": "request", **example}, {"type": "request"}, guid=guid)
     assert rows_of(summary, "timeline", "event", "detail", "packets") == [("probe", "discovery-probe", 1)]
+
+
+def test_bytes_of_other_protocols_are_no_messages(tmp_path: Path) -> None:
+    summary = summarize(write(tmp_path / "x.pcap", stream([message(), b"GET / HTTP/1.0\r\n\r\n"])))
+    assert rows_of(summary, "conversations", "packets", "messages") == [(2, 1)]
+    assert rows_of(summary, "sessions", "messages") == [(1,)]
+    assert rows_of(summary, "problems", "code", "field") == [("bad_signature", "BaseHeader")]
+
+
+def test_a_scanner_is_no_queue_manager(tmp_path: Path) -> None:
+    """A host that sent only probes has that role alone, and shows no queue manager; one that answers does."""
+    talk = WRITER["Conversation"]("192.0.2.7", 40001, "10.20.1.25", 1801)
+    probe = vector("F3-establish-connection-request")[:60] + bytes(512)
+    talk.send(0, probe)
+    talk.send(1, probe[:36] + FIRST.bytes_le + probe[52:])
+    frames = [*talk.frames, datagram(WRITER["PRINTED_REQUEST"], src="192.0.2.8")]
+    summary = summarize(write(tmp_path / "x.pcap", frames))
+    assert sorted(rows_of(summary, "hosts", "address", "roles")) == [
+        ("10.20.1.25", ["queue_manager"]),
+        ("192.0.2.7", ["scanner"]),
+        ("192.0.2.8", ["scanner"]),
+    ]
+    assert [
+        row for row in rows_of(summary, "queue_managers", "address", "queue_manager") if row[0] != "10.20.1.25"
+    ] == []
