@@ -367,6 +367,8 @@ class TablesReader(ClosingIterator[tuple[str, "pa.RecordBatch"]]):
         The tables, in the order of ``TABLES``.
     stats : CaptureStats
         The counts of the frames read so far.
+    source, options
+        The captures, and how they are read.
     payloads : int
         The payloads read so far: datagrams, and packets in TCP streams. A payload counts once, though a message is read
         for ``messages`` and ``notifications``, and with given ports a datagram for more than one table as well.
@@ -386,6 +388,7 @@ class TablesReader(ClosingIterator[tuple[str, "pa.RecordBatch"]]):
             for name in TABLES
             if name in wanted
         }
+        self.source, self.options = source, options
         self._decoders = dict(self.tables)
         notifications, messages = self.tables.get("notifications"), self.tables.get("messages")
         if notifications and messages and messages.share(notifications.of_messages):

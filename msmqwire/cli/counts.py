@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from msmqwire.cli.console import say
 from msmqwire.errors import counted
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from msmqwire.capture import TablesReader
 
 _PROBLEMS_SHOWN = 10
+_HOSTS_SHOWN = 8
 
 
 def report(reader: TablesReader, refused: int, *, quiet: bool, payloads: bool = True) -> int:
@@ -47,5 +49,43 @@ def counts(reader: TablesReader, refused: int, *, payloads: bool = True) -> tupl
         lines.append(f"... and {counted(len(stats.problems) - _PROBLEMS_SHOWN, 'more problem')}")
     if refused:
         lines.append(f"{counted(refused, 'file')} not read")
+    if not any(rows.values()):
+        lines += _unselected(reader)
     lost = stats.lost or stats.bytes_skipped or stats.problems
     return lines, 2 if lost or faults or encrypted or unread or refused else 0
+
+
+def _unselected(reader: TablesReader) -> Iterator[str]:
+    """What payloads the captures have, in a line, if the options select none of them.
+
+    The captures are read a second time; standard input cannot be.
+    """
+    import pyarrow.compute
+
+    from msmqwire import capture
+    from msmqwire.capture.options import time_text
+
+    compute: Any = pyarrow.compute  # the stubs lack functions
+    names: Any = reader.source
+    options = reader.options
+    selecting = {"--since": options.since, "--until": options.until, "--address": options.addresses}
+    given = [option for option, value in selecting.items() if value not in (None, ())]
+    if not given or "-" in names:
+        return
+    every = replace(options, since=None, until=None, addresses=(), columns=None)
+    found = 0
+    times: list[int] = []
+    hosts: set[str] = set()
+    read = replace(capture.table_options(reader.tables, every), columns=("time", "src", "dst"))
+    with capture.open(names, read) as blocks:
+        for block in blocks:
+            rows: Any = block.capture.to_arrow()
+            found += len(block)
+            ends: Any = compute.min_max(rows["time"].cast("int64")).as_py()
+            times += [time for time in ends.values() if time is not None]
+            hosts.update(*(rows[name].unique().to_pylist() for name in ("src", "dst")))
+    if found:
+        first = f", from {time_text(min(times))} to {time_text(max(times))}" if times else ""
+        more = f" and {len(hosts) - _HOSTS_SHOWN:,} others" if len(hosts) > _HOSTS_SHOWN else ""
+        shown = ", ".join(sorted(hosts)[:_HOSTS_SHOWN])
+        yield f"{', '.join(given)}: none of {counted(found, 'payload')} is selected{first}, between {shown}{more}"

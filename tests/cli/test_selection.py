@@ -74,3 +74,31 @@ def test_times_that_are_refused() -> None:
 def test_a_capture_that_is_named_twice_is_reported() -> None:
     _, _, errors = run("decode", LOCAL, LOCAL, SESSION, "-T", "json", "-q")
     assert errors == f"msmqwire: {LOCAL} is named 2 times, and is read as often\n"
+
+
+@pytest.mark.parametrize(
+    ("selection", "named"),
+    [
+        (("--since", "2025-01-01"), "--since"),
+        (("--until", "2020-01-01"), "--until"),
+        (("--address", "203.0.113.0/24"), "--address"),
+        (("--address", "203.0.113.9", "--since", "2024-03-04T08:00"), "--since, --address"),
+    ],
+)
+@pytest.mark.parametrize("command", ["decode", "summary", "detect"])
+def test_payloads_that_all_lie_outside(tmp_path: Path, selection: tuple[str, ...], named: str, command: str) -> None:
+    path = tmp_path / "x.pcap"
+    with path.open("wb") as file:
+        writer = CaptureWriter(file)
+        for second in range(3):
+            at = (1_709_539_200 + second) * 10**9
+            writer.datagram(at, Flow("192.0.2.1", 50000, "192.0.2.2", 1801), V1.data)
+    expected = (
+        f"{named}: none of 3 payloads is selected, from 2024-03-04T08:00:00.000000000Z to "
+        "2024-03-04T08:00:02.000000000Z, between 192.0.2.1, 192.0.2.2"
+    )
+    assert expected in run(command, path, *selection)[2]
+    for others in ((), ("--since", "2024-03-04T08:00:02")):
+        assert "is selected" not in run(command, path, *others)[2]
+    path.write_bytes(capture([]))
+    assert "is selected" not in run(command, path, *selection)[2]
