@@ -14,7 +14,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from msmqwire.cli.console import CommandError, describe_error, say
-from msmqwire.errors import CaptureError
+from msmqwire.errors import CaptureError, counted
 
 if TYPE_CHECKING:
     from msmqwire.capture.options import ReadOptions
@@ -23,6 +23,7 @@ _DISTANCE = re.compile(r"-(\d+(?:\.\d+)?)([dhms])")
 _UNITS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
 _CLOCK = re.compile(r"(\d\d?):(\d\d)(?::(\d\d))?")
 _DAY = 86_400_000_000_000
+_REFUSALS_SHOWN = 3
 
 CAPTURE_HELP = "a capture, a folder of captures, a pattern or a URI; - is standard input"
 
@@ -266,13 +267,12 @@ def capture_files(names: Sequence[str]) -> tuple[list[str], int]:
     if STANDARD_INPUT in names:
         input_file(STANDARD_INPUT)
     found: list[str] = []
-    refused = 0
+    refusals: list[OSError | CaptureError | CommandError] = []
     for name in names:
-        alone = len(names) == 1
         try:
             files = [name] if name == STANDARD_INPUT else [file.name for file in files_at(name)]
         except (OSError, ValueError) as error:
-            refused += _refused(error, alone)
+            refusals.append(CommandError(str(error)) if isinstance(error, ValueError) else error)
             continue
         for file in files:
             try:
@@ -281,19 +281,16 @@ def capture_files(names: Sequence[str]) -> tuple[list[str], int]:
                     capture.open(file).close()
                 found.append(file)
             except (OSError, CaptureError) as error:
-                refused += _refused(error, alone and len(files) == 1)
+                refusals.append(error)
+    if len(refusals) == 1 and not found:
+        raise refusals[0]
+    for refusal in refusals[:_REFUSALS_SHOWN]:
+        say(f"msmqwire: {describe_error(refusal)}")
+    if len(refusals) > _REFUSALS_SHOWN:
+        say(f"msmqwire: ... and {counted(len(refusals) - _REFUSALS_SHOWN, 'more file')}, no captures either")
     if not found:
-        raise CommandError(f"none of the {refused:,} files is a capture")
+        raise CommandError(f"none of the {len(refusals):,} files is a capture")
     for name, times in Counter(os.path.realpath(file) if os.path.exists(file) else file for file in found).items():
         if times > 1:
             say(f"msmqwire: {name} is named {times:,} times, and is read as often")
-    return found, refused
-
-
-def _refused(error: OSError | ValueError | CaptureError, alone: bool) -> int:
-    """Say why a file is not read; raises the error if there is no other file."""
-    refusal = CommandError(str(error)) if isinstance(error, ValueError) else error
-    if alone:
-        raise refusal
-    say(f"msmqwire: {describe_error(refusal)}")
-    return 1
+    return found, len(refusals)

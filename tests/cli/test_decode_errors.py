@@ -133,6 +133,16 @@ def test_files_among_captures_that_are_none(printed: Path, tmp_path: Path) -> No
     assert done.stderr.decode().splitlines()[-1] == "msmqwire: none of the 2 files is a capture"
 
 
+def test_a_folder_with_many_other_files(printed: Path, tmp_path: Path) -> None:
+    """Three files are named, the others counted."""
+    for number in range(50):
+        (tmp_path / f"note{number:02}.txt").write_bytes(b"dear all")
+    lines = msmqwire("decode", tmp_path, "--table", "topology").stderr.decode().splitlines()
+    assert [line for line in lines if "note" in line] == lines[:3]
+    assert lines[3] == "msmqwire: ... and 47 more files, no captures either"
+    assert lines[-1] == "50 files not read"
+
+
 def test_names_that_no_shell_has_expanded(tmp_path: Path) -> None:
     """A folder, a pattern and a URI stand for their files; hidden ones are skipped."""
     for name in ("b.pcapng", "a.pcapng", "_c.pcapng"):
