@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from ipaddress import ip_address
+from string import ascii_lowercase
 from uuid import UUID
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from msmqwire.insight.pseudonyms import Pseudonyms
+from msmqwire.insight.pseudonyms import _KEYWORDS, Pseudonyms
 
 PSEUDONYMS = Pseudonyms(b"a key of 16 byte")
 OTHER = Pseudonyms(b"another 16 bytes")
@@ -98,6 +99,60 @@ def test_addresses_of_version_6(address: object) -> None:
     assert PSEUDONYMS.text(f"TCP:{address}") == f"TCP:{found}"
 
 
+def test_groups_of_version_6_become_one_another() -> None:
+    for text in ("2001:{:x}::1", "2001:db8::{:x}", "fe80::5:{:x}:1"):
+        for digits in range(1, 3):
+            numbers = range(16 ** (digits - 1), 16**digits)
+            found = {PSEUDONYMS.address(text.format(number)) for number in numbers}
+            assert len(found) == len(numbers)
+            assert {len(each) for each in found} == {len(text.format(numbers[0]))}
+    assert len({PSEUDONYMS.address(f"2001:{number:x}::") for number in range(0x1000, 0x1400)}) == 0x400
+    first, second = (PSEUDONYMS.address(f"2001:db8:1::{number}") for number in (1, 2))
+    assert first[:-1] == second[:-1]
+    assert ip_address(first).packed[:2] == b"\x20\x01"
+    assert PSEUDONYMS.address("2001:db8:2::1").rpartition(":")[0] != first.rpartition(":")[0]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["2001:0db8::0001", "2001:db8:0:0::1", "fe80::1:2", "2001:db8:3:4:5:6:7:8", "2001:db8::", "64:ff9b::a01:203"],
+)
+def test_texts_of_version_6_keep_their_form(text: str) -> None:
+    found = PSEUDONYMS.text(text)
+    assert ip_address(found) == ip_address(PSEUDONYMS.address(str(ip_address(text))))
+    assert [len(group) for group in found.split(":")] == [len(group) for group in text.split(":")]
+    assert found != text
+
+
+@pytest.mark.parametrize("text", ["1:2:3:4:5:6:7:8:9", "12::34::56"])
+def test_what_is_no_address_of_version_6_is_words(text: str) -> None:
+    found = PSEUDONYMS.text(text)
+    assert found != text
+    assert [len(group) for group in found.split(":")] == [len(group) for group in text.split(":")]
+
+
+def test_words_of_a_form_become_one_another() -> None:
+    """And each letter depends on all others."""
+    words = {f"{first}{second}" for first in ascii_lowercase for second in ascii_lowercase} - _KEYWORDS
+    found = {PSEUDONYMS.text(word) for word in words}
+    assert len(found) == len(words)
+    assert all(len(word) == 2 and word.isascii() and word.islower() for word in found)
+    for changed in (0, 1):
+        texts = [PSEUDONYMS.text("aa"[:changed] + letter + "aa"[changed + 1 :]) for letter in ascii_lowercase]
+        assert all(len({text[place] for text in texts}) > 10 for place in (0, 1))
+    numbers = [f"{number:02}" for number in range(100)]
+    assert {PSEUDONYMS.text(number) for number in numbers} == set(numbers)
+
+
+def test_letters_of_other_scripts_become_ideographs() -> None:
+    words = [chr(number) * 2 for number in range(0x3B1, 0x3C9)] + ["\u0130x", "\U00010428\U00010429"]
+    found = [PSEUDONYMS.text(word) for word in words]
+    assert len(set(found)) == len(words)
+    assert all(0x4E00 <= ord(letter) < 0x4E00 + 0x51A0 for word in found[:-2] for letter in word)
+    assert all(0x20000 <= ord(letter) < 0x20000 + 0xA6D0 for letter in found[-1])
+    assert found[0][0] != found[0][1]
+
+
 @pytest.mark.parametrize("address", ["0.0.0.0", "127.0.0.1", "255.255.255.255", "224.0.0.1", "::", "::1", "ff02::1"])
 def test_addresses_of_no_host_stay(address: str) -> None:
     assert PSEUDONYMS.address(address) == address
@@ -122,6 +177,14 @@ def test_sids() -> None:
     assert first[:24] == second[:24] != sid(21, 1, 2, 3)[:24]
     assert first[24:] != second[24:]
     assert PSEUDONYMS.sid(sid(21, 1, 2, 3, 500))[24:] == (500).to_bytes(4, "little")
+    assert PSEUDONYMS.sid(sid(21, 1, 2, 3, 999))[24:] == (999).to_bytes(4, "little")
+    assert PSEUDONYMS.sid(sid(21, 1, 2, 3, 1000))[24:] != (1000).to_bytes(4, "little")
+    # Each part depends on those before it
+    other = PSEUDONYMS.sid(sid(21, 7, 2, 3, 1104))
+    assert all(other[at : at + 4] != first[at : at + 4] for at in range(12, 28, 4))
+    assert first[:12] == other[:12] == sid(21, 1, 2, 3, 1104)[:12]
+    assert PSEUDONYMS.sid(sid(21)) == sid(21)
+    assert PSEUDONYMS.sid(sid(21, 5)[:-1]) == bytes(15)
     assert PSEUDONYMS.sid(sid(18)) == sid(18)
     assert PSEUDONYMS.sid(sid(0, authority=1)) == sid(0, authority=1)
     assert PSEUDONYMS.sid(b"no sid") == bytes(6)
