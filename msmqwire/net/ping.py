@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
+import time
+from collections import Counter
 from collections.abc import Callable
 from uuid import UUID
 
+from msmqwire.net.socket_errors import Backoff, error_name, is_unusable
 from msmqwire.session import PING_RESPONSE_TIMEOUT, PingClient, answer_ping
+
+_LOG = logging.getLogger(__name__)
 
 
 async def ping(host: str, port: int, *, identifier: UUID, cookie: int = 1) -> bool:
@@ -62,28 +68,82 @@ class _Waiter(asyncio.DatagramProtocol):
             self.answer.set_result(False)
 
 
-class PingResponder(asyncio.DatagramProtocol):
-    """Answers pings on one UDP socket: [MS-MQQB] 3.1.7.7. An answer is as long as its request.
+class PingServer(asyncio.DatagramProtocol):
+    """Answers pings at one UDP address: [MS-MQQB] 3.1.7.7. An answer is as long as its request.
+
+    No error of its socket ends it. Each is counted by name; an unusable socket is opened anew, with the delays of
+    ``Backoff``.
 
     Parameters
     ----------
+    address : (str, int)
+        Host and port.
     identifier : uuid.UUID
         The identifier of this queue manager.
     refuses : callable
         Whether a session from this address would be refused.
+
+    Attributes
+    ----------
+    address : (str, int)
+        With the port that the system chose, if it was 0.
+    errors : Counter of str
+        The errors of the socket by name.
     """
 
-    def __init__(self, identifier: UUID, refuses: Callable[[str], bool]) -> None:
+    def __init__(self, address: tuple[str, int], identifier: UUID, refuses: Callable[[str], bool]) -> None:
+        self.address = address
+        self.errors: Counter[str] = Counter()
         self._identifier = identifier
         self._refuses = refuses
+        self._backoff = Backoff()
         self._transport: asyncio.DatagramTransport | None = None
+        self._opening: asyncio.Task[None] | None = None
 
-    def connection_made(self, transport: asyncio.DatagramTransport) -> None:  # type: ignore[override]
-        """Keep the socket."""
-        self._transport = transport
+    async def open(self) -> None:
+        """Open the socket.
+
+        Raises
+        ------
+        OSError
+            The address cannot be bound.
+        """
+        loop = asyncio.get_running_loop()
+        self._transport, _ = await loop.create_datagram_endpoint(lambda: self, local_addr=self.address)
+        self.address = self._transport.get_extra_info("sockname")[:2]
+
+    def close(self) -> None:
+        """Close the socket."""
+        if self._opening is not None:
+            self._opening.cancel()
+        if self._transport is not None:
+            self._transport.close()
 
     def datagram_received(self, data: bytes, source: tuple[str, int]) -> None:
         """Answer to the source; other datagrams than requests are ignored."""
         answer = answer_ping(data, self._identifier, refuse=self._refuses(source[0]))
         if answer and self._transport is not None:
             self._transport.sendto(answer, source)
+
+    def error_received(self, exc: Exception) -> None:
+        """Count an error of the socket; open it anew if it is unusable."""
+        if isinstance(exc, OSError):
+            self._count(exc)
+            if is_unusable(exc) and self._transport is not None:
+                self._transport.abort()
+                self._transport = None
+                self._opening = asyncio.create_task(self._open_anew())
+
+    async def _open_anew(self) -> None:
+        while self._transport is None:
+            await asyncio.sleep(self._backoff.delay(time.monotonic_ns()) / 1e9)
+            try:
+                await self.open()
+            except OSError as error:
+                self._count(error)
+
+    def _count(self, error: OSError) -> None:
+        name = error_name(error)
+        self.errors[name] += 1
+        if self.errors[name] == 1:
+            _LOG.warning("answering pings at %s port %d: %s: %s", *self.address, name, error.strerror or error)

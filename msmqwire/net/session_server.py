@@ -11,7 +11,7 @@ from typing import Self
 from uuid import UUID, uuid4
 
 from msmqwire import mqqb
-from msmqwire.net.ping import PingResponder
+from msmqwire.net.ping import PingServer
 from msmqwire.net.session_client import SESSION_PORT
 from msmqwire.net.session_link import Link
 from msmqwire.session import (
@@ -95,7 +95,7 @@ class SessionServer:
         self._lock = asyncio.Lock()
         self._sessions: dict[asyncio.Task[None], _AcceptedSession] = {}
         self._server: asyncio.Server | None = None
-        self._pings: list[asyncio.DatagramTransport] = []
+        self._pings: list[PingServer] = []
 
     @property
     def sessions(self) -> int:
@@ -131,19 +131,17 @@ class SessionServer:
         OSError
             The port cannot be bound.
         """
-        loop = asyncio.get_running_loop()
         for host in [self._host] if isinstance(self._host, str) else self._host:
-            transport, _ = await loop.create_datagram_endpoint(
-                lambda: PingResponder(self.identifier, self._is_full), local_addr=(host, port)
-            )
-            self._pings.append(transport)
+            server = PingServer((host, port), self.identifier, self._is_full)
+            await server.open()
+            self._pings.append(server)
 
     async def close(self) -> None:
         """Acknowledge what each peer is owed (S18), and close all sessions."""
         if self._server is not None:
             self._server.close()
-        for transport in self._pings:
-            transport.close()
+        for server in self._pings:
+            server.close()
         async with self._lock:
             for session in self._sessions.values():
                 session.leave()

@@ -294,7 +294,7 @@ def test_ping_responder(data: bytes) -> None:
             client.bind(("127.0.0.1", 0))
             client.setblocking(False)
             await server.answer_pings(0)
-            target = server._pings[0].get_extra_info("sockname")
+            target = server._pings[0].address
             client.sendto(data, target)
             try:
                 return await asyncio.wait_for(asyncio.get_running_loop().sock_recv(client, 100), 0.5)

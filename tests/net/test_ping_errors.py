@@ -1,0 +1,113 @@
+"""No error of a socket ends the answers to pings: each is counted, and only an unusable socket is opened anew."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import socket
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from msmqwire.net.ping import PingServer, ping
+from tests.net.socket_errors import ERRORS_OF_RECV, ERRORS_OF_SEND, OF_THE_SOCKET
+
+OWN = UUID(int=7)
+#: asyncio tries again by itself.
+REPEATED = ("EAGAIN", "EALREADY", "EINTR")
+
+
+def failing(operation: str, name: str, opened: list[Any]) -> type[socket.socket]:
+    """Sockets of which the first one that is bound fails once, with this error."""
+
+    class Failing(socket.socket):
+        failed = False
+
+        def bind(self, address: Any) -> None:
+            opened.append(self)
+            super().bind(address)
+
+        def fail(self, of: str) -> None:
+            if of == operation and self is opened[0] and not self.failed:
+                self.failed = True
+                raise OSError(getattr(errno, name), os.strerror(getattr(errno, name)))
+
+        def sendto(self, *arguments: Any) -> int:
+            self.fail("send")
+            return super().sendto(*arguments)
+
+        def recvfrom(self, *arguments: Any) -> Any:
+            self.fail("receive")
+            return super().recvfrom(*arguments)
+
+    return Failing
+
+
+@pytest.mark.parametrize(
+    ("operation", "name"),
+    [*(("send", name) for name in ERRORS_OF_SEND), *(("receive", name) for name in ERRORS_OF_RECV)],
+)
+def test_every_error_of_the_socket(operation: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[Any] = []
+
+    async def main() -> None:
+        with monkeypatch.context() as patched:
+            patched.setattr(socket, "socket", failing(operation, name, opened))
+            server = PingServer(("127.0.0.1", 0), OWN, lambda _: False)
+            await server.open()
+            address = server.address
+            # The first request is lost with its answer, unless asyncio repeats the call
+            lost = asyncio.create_task(ping(*address, identifier=OWN))
+            while not getattr(opened[0], "failed", False):
+                await asyncio.sleep(0.001)
+            lost.cancel()
+            for _ in range(50):
+                if await ping(*address, identifier=OWN):
+                    break
+            else:
+                pytest.fail("no answer")
+            assert server.address == address
+            assert server.errors == ({} if name in REPEATED else {name: 1})
+            assert len(opened) == 1 + (name in OF_THE_SOCKET)
+            server.close()
+
+    asyncio.run(main())
+
+
+def test_a_socket_that_cannot_be_opened_anew_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main() -> None:
+        server = PingServer(("127.0.0.1", 0), OWN, lambda _: False)
+        await server.open()
+        refused = [OSError(errno.EADDRINUSE, "Address already in use"), OSError(errno.EACCES, "Permission denied")]
+        create = asyncio.get_running_loop().create_datagram_endpoint
+
+        async def refuse(*arguments: Any, **options: Any) -> Any:
+            if "local_addr" in options and refused:
+                raise refused.pop(0)
+            return await create(*arguments, **options)
+
+        monkeypatch.setattr(asyncio.get_running_loop(), "create_datagram_endpoint", refuse)
+        server.error_received(OSError(errno.ENOTSOCK, "Socket operation on non-socket"))
+        while refused:
+            await asyncio.sleep(0.01)
+        while not await ping(*server.address, identifier=OWN):
+            pass
+        assert server.errors == {"ENOTSOCK": 1, "EADDRINUSE": 1, "EACCES": 1}
+        server.close()
+
+    asyncio.run(main())
+
+
+def test_a_closed_server_opens_nothing() -> None:
+    async def main() -> None:
+        server = PingServer(("127.0.0.1", 0), OWN, lambda _: False)
+        await server.open()
+        server.error_received(OSError(errno.ENOTSOCK, "Socket operation on non-socket"))
+        server.close()
+        await asyncio.sleep(0.01)
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
+            other.bind(server.address)
+
+    asyncio.run(main())
