@@ -49,6 +49,7 @@ from tests.spark.captures import (
 )
 from tests.spark.lakes import accounts, assert_rows, files_of, read
 from tests.spark.rows import as_dicts
+from tests.spark.tasks import TASKS
 
 
 def files(lake: Path) -> set[str]:
@@ -91,22 +92,22 @@ def test_every_table_and_the_counts_add_up(spark: SparkSession, tmp_path: Path) 
     assert_rows(lake, *CAPTURES, gap, tables=("messages", "sessions"))
 
 
-def test_a_compressed_capture_that_is_truncated(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_compressed_capture_that_is_truncated(tmp_path: Path) -> None:
     cut = tmp_path / "cut.pcap.gz"
     cut.write_bytes(gzip.compress(Path(OTHER).read_bytes())[:-200])
-    summary = pipeline.run(spark, str(cut), tmp_path / "lake")
+    summary = pipeline.run(TASKS, str(cut), tmp_path / "lake")
     assert (summary.truncated_files, accounts(tmp_path / "lake")[str(cut)]["truncated_files"]) == (1, 1)
     assert_rows(tmp_path / "lake", cut, tables=("topology",))
     assert "1 compressed file not read to the end" in str(summary)
 
 
-def test_messages_that_cannot_be_decoded_count_without_their_table(spark: SparkSession, tmp_path: Path) -> None:
+def test_messages_that_cannot_be_decoded_count_without_their_table(tmp_path: Path) -> None:
     path = tmp_path / "bad.pcap"
     path.write_bytes(build.pcap([build.segment(build.message(b"no message"), 0)]))
-    summary = pipeline.run(spark, str(path), tmp_path / "lake", tables="notifications")
+    summary = pipeline.run(TASKS, str(path), tmp_path / "lake", tables="notifications")
     assert (summary.faults.total(), summary.unread, summary.lost) == (0, 1, 1)
     assert "1 message with faults; the table messages shows them" in str(summary)
-    summary = pipeline.run(spark, str(path), tmp_path / "lake")
+    summary = pipeline.run(TASKS, str(path), tmp_path / "lake")
     assert (summary.faults.total(), summary.unread, summary.lost) == (1, 1, 0)
     assert "the table messages" not in str(summary)
 
@@ -131,8 +132,8 @@ def test_failfast_shows_the_packet_of_a_stream(tmp_path: Path, content: bytes | 
         list(scan.batches(source))
 
 
-def test_readers_can_leave_out_files_by_their_statistics(spark: SparkSession, tmp_path: Path) -> None:
-    pipeline.run(spark, [*CAPTURES, SESSION], tmp_path)
+def test_readers_can_leave_out_files_by_their_statistics(tmp_path: Path) -> None:
+    pipeline.run(TASKS, [*CAPTURES, SESSION], tmp_path)
     for name in ("topology", "messages"):
         files = pa.table(DeltaTable(tmp_path / name).get_add_actions(flatten=True)).to_pylist()
         assert files
@@ -152,14 +153,14 @@ def test_small_captures_are_put_together_for_a_task() -> None:
         assert found == [256] * (parts - 1) + [captures - 256 * (parts - 1)]
 
 
-def test_running_again_reads_nothing(spark: SparkSession, tmp_path: Path) -> None:
-    pipeline.run(spark, CAPTURES, tmp_path)
+def test_running_again_reads_nothing(tmp_path: Path) -> None:
+    pipeline.run(TASKS, CAPTURES, tmp_path)
     names = files(tmp_path)
-    summary = pipeline.run(spark, CAPTURES[::-1], tmp_path)
+    summary = pipeline.run(TASKS, CAPTURES[::-1], tmp_path)
     assert (summary.sources, summary.known, summary.duplicates) == (0, 2, [])
     assert str(summary).splitlines()[1:] == ["2 captures already in the lake"]
     assert files(tmp_path) == names
-    again = pipeline.run(spark, CAPTURES, tmp_path, again=True)
+    again = pipeline.run(TASKS, CAPTURES, tmp_path, again=True)
     assert (again.sources, again.known) == (2, 0)
     assert_rows(tmp_path, *CAPTURES)
     assert [(one.number, one.captures, one.rows) for one in lakes.history(tmp_path)] == [(2, 2, 14), (1, 2, 14)]
@@ -180,7 +181,7 @@ def test_rows_are_sorted_by_day(spark: SparkSession, tmp_path: Path) -> None:
     assert Counter(read(tmp_path / "lake", "faults")["code"].to_pylist()) == summary.faults
 
 
-def test_files_that_are_no_captures_are_reported_and_stop_nothing(spark: SparkSession, tmp_path: Path) -> None:
+def test_files_that_are_no_captures_are_reported_and_stop_nothing(tmp_path: Path) -> None:
     folder, lake = tmp_path / "captures", tmp_path / "lake"
     folder.mkdir()
     for file in CAPTURES:
@@ -190,7 +191,7 @@ def test_files_that_are_no_captures_are_reported_and_stop_nothing(spark: SparkSe
     (folder / "gone.pcap").symlink_to(folder / "nowhere")
     cut = Path(write_capture(folder / "cut.pcap", packets(3)))
     cut.write_bytes(cut.read_bytes()[:-20])
-    summary = pipeline.run(spark, [str(folder), str(folder / "gone.pcap")], lake)
+    summary = pipeline.run(TASKS, [str(folder), str(folder / "gone.pcap")], lake)
     found = {Path(file).name: row for file, row in accounts(lake).items()}
     assert "is empty" in found["empty.pcap"]["problem"]
     assert "begins with 6e 6f 74 20" in found["notes.txt"]["problem"]
@@ -235,11 +236,9 @@ def test_a_lake_without_rows_can_be_read(spark: SparkSession, tmp_path: Path) ->
         ({"compression": "lzw"}, "compression='lzw' is not one of snappy"),
     ],
 )
-def test_settings_are_checked_before_anything_runs(
-    spark: SparkSession, tmp_path: Path, settings: dict[str, Any], message: str
-) -> None:
+def test_settings_are_checked_before_anything_runs(tmp_path: Path, settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        pipeline.run(spark, LOCAL, tmp_path / "lake", **settings)
+        pipeline.run(TASKS, LOCAL, tmp_path / "lake", **settings)
     assert not (tmp_path / "lake").exists()
 
 

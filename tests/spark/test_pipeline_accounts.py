@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
 from msmqwire import cli
 from msmqwire.columns import UNFRAMED_BIT
@@ -25,6 +24,7 @@ from tests.capture.reading import Row
 from tests.reference import mqcn, mqqb, mqqb_cases, mqsd, mqsd_cases
 from tests.spark.captures import LOCAL, OTHER, SESSION, frames_of, without_a_segment
 from tests.spark.lakes import accounts, change_result, files_of, read
+from tests.spark.tasks import TASKS
 
 MSMQ, PING, DISCOVERY_SOCKET = 1801, 3527, 876
 INTERNAL = 8  # the bit of BaseHeader.Flags that tells packets of sessions from messages
@@ -142,9 +142,7 @@ def rows_by_source(lake: Path, table: str) -> Counter[str]:
 
 
 @pytest.mark.parametrize("parts", [False, True], ids=["whole", "parts"])
-def test_each_source_is_what_others_count(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, parts: bool
-) -> None:
+def test_each_source_is_what_others_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, parts: bool) -> None:
     if parts:
         monkeypatch.setattr(planning, "SPLIT_SIZE", 15_000)
     sources, lake = captures(tmp_path / "captures"), tmp_path / "lake"
@@ -154,7 +152,7 @@ def test_each_source_is_what_others_count(
     for name in ("duplicate", "missing", "gaps", "no_packet", "unfinished"):
         assert any(account["streams"].get(name) for account in wanted), name
     assert all(any(account["rows"][table] for account in wanted) for table in wanted[0]["rows"])
-    pipeline.run(spark, sources, lake, digest=True)
+    pipeline.run(TASKS, sources, lake, digest=True)
     found = accounts(lake)
     for one in wanted:
         row = found.pop(one["file"])
@@ -211,27 +209,26 @@ def content(lake: Path) -> dict[str, bytes]:
     ids=["account", "rows", "faults", "frames"],
 )
 def test_a_job_whose_accounts_do_not_add_up_is_refused(
-    spark: SparkSession,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     change: Callable[[Decoded], None],
     message: str,
 ) -> None:
     """The lake is what it was, byte for byte, and the next run finds it sound."""
-    pipeline.run(spark, LOCAL, tmp_path)
+    pipeline.run(TASKS, LOCAL, tmp_path)
     before = content(tmp_path)
     with monkeypatch.context() as patches:
         change_result(patches, change)
         with pytest.raises(AccountingError) as refusal:
-            pipeline.run(spark, [LOCAL, OTHER], tmp_path)
+            pipeline.run(TASKS, [LOCAL, OTHER], tmp_path)
     assert str(refusal.value) == message
     assert content(tmp_path) == before
-    assert pipeline.run(spark, [LOCAL, OTHER], tmp_path).sources == 1
+    assert pipeline.run(TASKS, [LOCAL, OTHER], tmp_path).sources == 1
     assert rows_by_source(tmp_path, "topology") == {LOCAL: 4, OTHER: 10}
 
 
 def test_the_command_says_in_a_line_what_does_not_add_up(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Of captures that share files, their rows are counted together."""
     change_result(monkeypatch, a_file_without_its_first_row("topology"))
@@ -241,12 +238,10 @@ def test_the_command_says_in_a_line_what_does_not_add_up(
     assert not files_of(tmp_path, "accounting")
 
 
-def test_parts_of_a_capture_that_do_not_add_up_are_refused(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_parts_of_a_capture_that_do_not_add_up_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One pass over the capture has counted the frames of all parts but its end."""
     monkeypatch.setattr(planning, "SPLIT_SIZE", 1_500)
     change_result(monkeypatch, a_frame_too_many, 0)
     with pytest.raises(AccountingError, match=f"^{SESSION}: 20 frames in parts, but 19 in one pass$"):
-        pipeline.run(spark, [LOCAL, SESSION], tmp_path)
+        pipeline.run(TASKS, [LOCAL, SESSION], tmp_path)
     assert not files_of(tmp_path, "accounting")

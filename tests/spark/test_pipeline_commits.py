@@ -7,7 +7,6 @@ import shutil
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
 from msmqwire.spark import pipeline
 from msmqwire.spark.lake import check as sound
@@ -20,6 +19,7 @@ from tests.spark.captures import DAY, MONDAY, OTHER, PRINTED, SESSION, frame, la
 from tests.spark.lake_runs import Stopped
 from tests.spark.lakes import change_result, contents, rows
 from tests.spark.lakes import wanted as read
+from tests.spark.tasks import TASKS
 
 #: A task for each small capture, several for each of more than 3,000 bytes, and a commit for each task
 SETTINGS = ((pipeline, "_PARTS_OF_A_COMMIT", 1), (planning, "SPLIT_SIZE", 1_500))
@@ -58,14 +58,14 @@ class Case:
 
 
 @pytest.fixture(scope="module")
-def case(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Case:
+def case(tmp_path_factory: pytest.TempPathFactory) -> Case:
     root = tmp_path_factory.mktemp("case")
     captures, lake, wanted = (root / name for name in ("captures", "lake", "wanted"))
     write_first(captures)
-    pipeline.run(spark, captures, lake)
+    pipeline.run(TASKS, captures, lake)
     write_then(captures)
     shutil.copytree(lake, wanted)
-    summary = pipeline.run(spark, captures, wanted)
+    summary = pipeline.run(TASKS, captures, wanted)
     # One of rows, and one of the names of copies
     assert commits(wanted) == commits(lake) + 2
     names = ("copied.pcap", "days.pcap", "grown.pcap", "late.pcap")
@@ -87,28 +87,26 @@ def commits(lake: Path) -> int:
     return Lake(Storage.of(lake)).run
 
 
-def check(spark: SparkSession, case: Case, lake: Path) -> None:
+def check(case: Case, lake: Path) -> None:
     """The lake has the rows and the accounts of one commit, each once; and a run finds nothing left to do."""
     assert contents(lake) == contents(case.wanted)
     before = commits(lake)
-    again = pipeline.run(spark, case.captures, lake)
+    again = pipeline.run(TASKS, case.captures, lake)
     # What is no capture is tried each time
     assert (again.sources, again.known, len(again.problems)) == (0, 7, 1)
     assert commits(lake) == before
     assert sound(lake) == []
 
 
-def test_many_commits_give_what_one_gives(spark: SparkSession, case: Case, lake: Path) -> None:
-    summary = pipeline.run(spark, case.captures, lake)
+def test_many_commits_give_what_one_gives(case: Case, lake: Path) -> None:
+    summary = pipeline.run(TASKS, case.captures, lake)
     assert dataclasses.replace(summary, seconds=case.summary.seconds) == case.summary
     # Of the large ones, of the others, and of the names of copies
     assert commits(lake) == commits(case.lake) + 2 + 4 + 1
-    check(spark, case, lake)
+    check(case, lake)
 
 
-def test_stopped_in_the_second_commit(
-    spark: SparkSession, case: Case, lake: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_stopped_in_the_second_commit(case: Case, lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its rows are in accounting, and nowhere else: any reader brings the tables up to it, and the next run goes on."""
     settle, before = Lake.settle, commits(lake)
 
@@ -120,17 +118,15 @@ def test_stopped_in_the_second_commit(
     with monkeypatch.context() as patches:
         patches.setattr(Lake, "settle", stopping)
         with pytest.raises(Stopped):
-            pipeline.run(spark, case.captures, lake)
+            pipeline.run(TASKS, case.captures, lake)
     assert sound(lake) == []
     assert commits(lake) == before + 2
-    summary = pipeline.run(spark, case.captures, lake)
+    summary = pipeline.run(TASKS, case.captures, lake)
     assert (summary.sources, summary.known) == (3, 4)
-    check(spark, case, lake)
+    check(case, lake)
 
 
-def test_refused_at_a_later_commit(
-    spark: SparkSession, case: Case, lake: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_refused_at_a_later_commit(case: Case, lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those before it stay."""
 
     def one_row_too_many(decoded: Decoded) -> None:
@@ -140,9 +136,9 @@ def test_refused_at_a_later_commit(
     with monkeypatch.context() as patches:
         change_result(patches, one_row_too_many)
         with pytest.raises(AccountingError, match=r"grown\.pcap: 5 payloads for topology, but 6 rows of it"):
-            pipeline.run(spark, case.captures, lake)
+            pipeline.run(TASKS, case.captures, lake)
     assert commits(lake) == commits(case.lake) + 2 + 1
     assert sum(count for (file, _), count in rows(lake).items() if file.endswith("grown.pcap")) == 3
-    summary = pipeline.run(spark, case.captures, lake)
+    summary = pipeline.run(TASKS, case.captures, lake)
     assert (summary.sources, summary.known) == (2, 5)
-    check(spark, case, lake)
+    check(case, lake)

@@ -20,6 +20,7 @@ from msmqwire.spark.source import planning
 from tests.capture import build
 from tests.spark.captures import DAY, MONDAY, PRINTED, SESSION, frame, frames_of, without_a_segment, write_capture
 from tests.spark.lakes import contents, files_of
+from tests.spark.tasks import TASKS
 
 
 @pytest.fixture
@@ -91,9 +92,7 @@ def test_parts_give_what_the_whole_gives(spark: SparkSession, tmp_path: Path, re
 
 
 @pytest.mark.usefixtures("small_parts")
-def test_a_capture_that_changes_between_its_parts(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_capture_that_changes_between_its_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is decoded in one piece, as it is then; its parts count for nothing."""
     path, lake = tmp_path / "session.pcap", tmp_path / "lake"
     shutil.copy(SESSION, path)
@@ -104,7 +103,7 @@ def test_a_capture_that_changes_between_its_parts(
         return has_changed(self, account)
 
     monkeypatch.setattr(pipeline._Run, "_has_changed", changing)
-    summary = pipeline.run(spark, path, lake)
+    summary = pipeline.run(TASKS, path, lake)
     (account,) = contents(lake)["accounting"]
     assert (summary.sources, account["bytes"], account["streams"]["gaps"]) == (1, path.stat().st_size, 1)
     assert len(contents(lake)["messages"]) == summary.rows["messages"] > 0
@@ -116,7 +115,7 @@ def test_a_capture_that_changes_between_its_parts(
         return has_changed(self, account)
 
     monkeypatch.setattr(pipeline._Run, "_has_changed", deleting)
-    summary = pipeline.run(spark, path, lake)
+    summary = pipeline.run(TASKS, path, lake)
     assert summary.problems == [f"{path}: No such file or directory"]
     assert len(contents(lake)["messages"]) > 0
 
