@@ -83,7 +83,8 @@ test-long: $(DONE)/test build ## run the long tests alone, and those of Hypothes
 	$(PYTEST) $(LONG) $(ARGS)
 
 .PHONY: test-all
-test-all: test test-long ## run every test
+test-all: check $(DONE)/test build ## run every test, those of Hypothesis with more examples
+	$(PYTEST) --hypothesis-profile long $(ARGS)
 
 .PHONY: weights
 weights: $(DONE)/test build ## measure the seconds of each test file, by which the tests are ordered
@@ -163,10 +164,24 @@ clean: ## remove .venv and everything that was built
 ##### the environment
 
 # Extras are installed without compiling (MSMQWIRE_BUILD=none): the extensions are built in place, once, below.
+INSTALL = PYTHONWARNINGS=ignore MSMQWIRE_BUILD=none $(PY) -m pip install --quiet --no-build-isolation --editable
+
 $(DONE)/%: $(DONE)/venv pyproject.toml setup.py
 	@echo "installing msmqwire[$*] into $(VENV) (a minute or two the first time)"
-	PYTHONWARNINGS=ignore MSMQWIRE_BUILD=none $(PY) -m pip install --quiet --no-build-isolation --editable '.[$*]'
+	$(INSTALL) '.[$*]'
 	@touch $@
+
+# What all commands need, installed at once beside the build
+COMMA := ,
+EXTRAS := bench,fuzz,lint,manual,package,spark,test
+
+.PHONY: extras everything
+everything: check $(DONE)/venv ## install what all commands need, and build the extensions
+	$(AT_ONCE) extras $(DONE)/built
+
+extras:
+	$(INSTALL) '.[$(EXTRAS)]'
+	@touch $(patsubst %,$(DONE)/%,$(subst $(COMMA), ,$(EXTRAS)))
 
 $(DONE)/venv: pyproject.toml | check
 	$(PYTHON) -m venv $(VENV)
@@ -195,7 +210,7 @@ $(DONE)/build-$(MSMQWIRE_BUILD): setup.py | $(DONE)/venv
 ##### what must be on the system: each absence is one line with the command that ends it
 
 APT := $(if $(filter 0,$(shell id -u)),,sudo )apt-get install -y
-run test test-long weights mutants docs: JAVA_WANTED := yes
+run test test-all test-long weights mutants docs: JAVA_WANTED := yes
 
 .PHONY: check
 check:
