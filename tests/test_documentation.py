@@ -5,7 +5,7 @@ In README.md, CONTRIBUTING.md, CHANGELOG.md, docs/ and examples/README.md:
 - the ``python`` blocks of a page run in order in one namespace; the output of ``>>>`` lines is compared;
 - each ``$ msmqwire ...`` of a ``console`` block runs and its output is compared; other commands (``make``,
   ``pip``) do not run;
-- a ``sql`` block runs in the Spark session of the page.
+- a ``sql`` block runs in the Spark session of the page. Pages with Spark are long tests, but for README.md.
 
 The notebooks of examples/ run in Jupyter, and the text of each output is compared.
 
@@ -178,10 +178,21 @@ def run_page(page: Path) -> int:
     return ran
 
 
-@pytest.mark.parametrize("page", PAGES, ids=relative)
+def uses_spark(page: Path) -> bool:
+    """Whether examples of a page need a Spark session."""
+    return bool(re.search(r"local_session\(|^\$ msmqwire pipeline", page.read_text("utf-8"), flags=re.MULTILINE))
+
+
+def timed(page: Path) -> object:
+    """A page as a parameter; of those with Spark only README.md runs in the short tests."""
+    is_long = uses_spark(page) and page.name != "README.md"
+    return pytest.param(page, marks=[pytest.mark.long] * is_long)
+
+
+@pytest.mark.parametrize("page", map(timed, PAGES), ids=map(relative, PAGES))
 def test_examples_of_page_run(page: Path, desk: Path, request: pytest.FixtureRequest) -> None:
     text = page.read_text(encoding="utf-8")
-    if re.search(r"local_session\(|^\$ msmqwire pipeline", text, flags=re.MULTILINE):
+    if uses_spark(page):
         request.getfixturevalue("lasting_spark")
     ran = run_page(page)
     shown = len(re.findall(r"^```(?:python|sql)$|^\$ msmqwire ", text, flags=re.MULTILINE))
