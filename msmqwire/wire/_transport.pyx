@@ -41,14 +41,16 @@ cdef Transports parse_transports(object transport, dict accepted, size_t count):
         The name or a code is not accepted, or the array has another length.
     """
     cdef Transports parsed
-    cdef const uint8_t[::1] codes
+    cdef bytes owner
+    cdef const uint8_t* codes
     cdef uint32_t known = 0
     cdef size_t i
     if isinstance(transport, str):
         return alike[transport_code(transport, accepted)]
-    codes = memoryview(bytes(memoryview(transport).cast("B")))  # what was checked must not change
-    if <size_t>codes.shape[0] != count:
-        raise ValueError(f"transport has {codes.shape[0]} entries for {count} payloads")
+    owner = bytes(memoryview(transport).cast("B"))  # what was checked must not change
+    codes = owner
+    if <size_t>len(owner) != count:
+        raise ValueError(f"transport has {len(owner)} entries for {count} payloads")
     for code in accepted.values():
         known |= 1u << <uint32_t>code
     for i in range(count):
@@ -56,6 +58,6 @@ cdef Transports parse_transports(object transport, dict accepted, size_t count):
             raise ValueError(f"transport[{i}]={codes[i]} is not the code of one of {', '.join(map(repr, accepted))}")
     parsed = Transports.__new__(Transports)
     if count:
-        parsed.owner = codes
-        parsed.codes = &codes[0]
+        parsed.owner = owner
+        parsed.codes = codes
     return parsed

@@ -63,11 +63,11 @@ def to_utf8(data):
     >>> to_utf8(b"\\x00\\xd8").decode()
     '\\ufffd'
     """
-    cdef const uint8_t[::1] view = memoryview(data).cast("B")
-    cdef size_t count = <size_t>view.shape[0] // 2
+    cdef bytes units = data if type(data) is bytes else bytes(memoryview(data))
+    cdef size_t count = <size_t>len(units) // 2
     cdef bytearray target = bytearray(3 * count)
     cdef size_t written
     if count == 0:
         return b""
-    written = utf16_to_utf8(&view[0], count, <uint8_t*>target)
+    written = utf16_to_utf8(<const uint8_t*><const char*>units, count, <uint8_t*>target)
     return bytes(target[:written])
