@@ -27,7 +27,7 @@ from tests.dependencies import (
 
 
 def here(names: set[str]) -> bool:
-    """Whether all of these packages are installed: the gate installs its extras one by one."""
+    """Whether all of these packages are installed: `make test` installs one extra, the gate all."""
     present = {canonicalize_name(each.metadata["Name"]) for each in metadata.distributions()}
     return names <= present
 

@@ -34,8 +34,15 @@ def one_read(path: Path, folder: Path, **options: Any) -> dict[str, list[dict[st
     return contents(folder)
 
 
-@pytest.mark.parametrize("parts", [False, True], ids=["whole", "parts"])
-@pytest.mark.parametrize("form", range(4))
+#: Each form of file, read whole and in parts: those of form 0 read whole and of form 1 read in parts are short tests
+SIZES = [
+    pytest.param(form, parts, marks=[pytest.mark.long] * (form != parts))
+    for form in range(4)
+    for parts in (False, True)
+]
+
+
+@pytest.mark.parametrize(("form", "parts"), SIZES)
 def test_at_each_size_the_lake_has_what_one_read_gives(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: int, parts: bool
 ) -> None:
