@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import io
 import random
 import struct
@@ -10,7 +11,8 @@ import zipfile
 
 import pytest
 
-from msmqwire.insight.bodies import EXTENSIONS, body_kind
+from msmqwire import mqqb
+from msmqwire.insight.bodies import EXTENSIONS, NEEDED, body_kind, with_bodies
 
 HEADER = b"\0\1\0\0\0\xff\xff\xff\xff\1\0\0\0\0\0\0\0"
 
@@ -62,6 +64,23 @@ def test_kinds(body: bytes, body_type: int, kind: str) -> None:
     if kind in ("png", "7z"):
         pytest.importorskip("puremagic")
     assert str(body_kind(body, body_type)) == kind
+
+
+def test_columns_of_bodies() -> None:
+    compound = mqqb.CompoundMessageHeader(http_body=b"POST\r\n\r\n<a/>", message_body_size=4, message_body_offset=8)
+    packets = [
+        mqqb.UserMessage(body=b"%PDF-1.7\n\x80"),
+        mqqb.UserMessage(body=b""),
+        mqqb.UserMessage(body=b"", compound=compound),
+        mqqb.UserMessage(body=b"secret", privacy_level=1),
+    ]
+    batch = mqqb.decode_batch([mqqb.encode(each) for each in packets], columns=NEEDED).to_arrow(dictionaries=False)
+    assert with_bodies(batch, ()).equals(batch)
+    rows = with_bodies(batch, ("body_kind", "body_sha256"))
+    assert rows.schema.names == [*batch.schema.names, "body_kind", "body_sha256"]
+    assert rows["body_kind"].to_pylist() == ["pdf", None, "xml", "encrypted"]
+    bodies = (b"%PDF-1.7\n\x80", b"", b"<a/>", b"secret")
+    assert rows["body_sha256"].to_pylist() == [hashlib.sha256(body).hexdigest() if body else None for body in bodies]
 
 
 def test_what_is_known_of_a_message() -> None:

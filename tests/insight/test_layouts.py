@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import struct
 from typing import Any
 from uuid import UUID
 
 import pytest
 
+from msmqwire import mqqb
 from msmqwire.capture import TABLES
 from msmqwire.insight.layouts import LAYOUTS, byte_map, guess
 from tests.cli.support import msmqwire, run
@@ -54,6 +56,22 @@ def test_truncated_payloads_have_a_map(layout: str) -> None:
         for size in range(len(payload)):
             parts = list(byte_map(layout, payload[:size]))
             assert sum(part.end - part.start for part in parts) == size
+
+
+@pytest.mark.parametrize("missing", range(4))
+def test_padding_ends_with_the_packet(missing: int) -> None:
+    """A SessionHeader follows at PacketSize, also where the padding before it is too short."""
+    packet = mqqb.encode(mqqb.UserMessage(destination_queue="DIRECT=OS:a\\b", body=b"x"))
+    assert packet[-3:] == bytes(3)
+    packet = packet[: len(packet) - missing]
+    (flags,) = struct.unpack_from("<H", packet, 2)
+    packet = packet[:2] + struct.pack("<H", flags | 0x10) + packet[4:8] + struct.pack("<I", len(packet)) + packet[12:]
+    parts = list(byte_map("messages", packet + bytes(16)))
+    header = [part for part in parts if part.field.name.startswith("SessionHeader.")]
+    assert (header[0].start, header[-1].end) == (len(packet), len(packet) + 16)
+    assert [part.end - part.start for part in parts if part.field.name == "MessagePropertiesHeader padding"] == [
+        3 - missing
+    ] * (missing < 3)
 
 
 def test_the_command() -> None:
