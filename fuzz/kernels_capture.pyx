@@ -210,7 +210,7 @@ cdef void truncated_record(Reading* reading, Window* window) noexcept nogil:
         needed = record_length(window, &reading.pcap)
     must(needed > window.size - window.position)
     reading.counts.frames += 1
-    malformed(&reading.counts, window.offset + window.position, RECORD_CUT, needed, window.size - window.position)
+    malformed(&reading.counts, window.offset + window.position, 0, RECORD_CUT, needed, window.size - window.position)
     lose(reading, window)
 
 
@@ -257,7 +257,7 @@ cdef void finish(Reading* reading, size_t size) noexcept nogil:
     cdef const StreamCounts* streams = &reading.streams.counts
     if reading.passing:
         reading.counts.frames += 1
-        malformed(&reading.counts, reading.lost_from, RECORD_CUT, size, size)
+        malformed(&reading.counts, reading.lost_from, 0, RECORD_CUT, size, size)
     if reading.passing or reading.searching:
         reading.skipped += size - reading.lost_from
     must(reading.skipped <= size)

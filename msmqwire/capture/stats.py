@@ -39,11 +39,33 @@ def _counted_rows(rows: Mapping[str, int]) -> str:
 
 
 class Problem(NamedTuple):
-    """A problem with a record of a capture: the file, the offset of the record in the file, and a description."""
+    """A problem with a record of a capture.
+
+    Attributes
+    ----------
+    file : str
+    offset : int
+        Of the record in the file.
+    what : str
+        The description.
+    frame : int or None
+        The number of the frame; None if the record does not hold one.
+    ends : str
+        The addresses and ports of its packet, as far as they are known: ``10.0.0.1:40000 to 10.0.0.2:1801``.
+    """
 
     file: str
     offset: int
     what: str
+    frame: int | None = None
+    ends: str = ""
+
+    @property
+    def text(self) -> str:
+        """The description after the frame, the addresses and the ports."""
+        frame = f"frame {self.frame:,}" if self.frame else ""
+        place = ", ".join(filter(None, (frame, self.ends)))
+        return f"{place}: {self.what}" if place else self.what
 
 
 @dataclass
@@ -303,7 +325,8 @@ class CaptureStats(FrameCounts):
         if len(self.problems) < MAX_PROBLEMS:
             self.problems.append(Problem(file, offset, what))
 
-    def describe(self, file: str, offset: int, reason: int, needed: int, available: int) -> None:
+    def describe(self, file: str, offset: int, reason: int, needed: int, available: int, frame: int, ends: str) -> None:
         """Add a problem by the number of its reason, unless there are enough already."""
         if len(self.problems) < MAX_PROBLEMS:
-            self.problems.append(Problem(file, offset, REASONS[reason].format(needed=needed, available=available)))
+            what = REASONS[reason].format(needed=needed, available=available)
+            self.problems.append(Problem(file, offset, what, frame or None, ends))

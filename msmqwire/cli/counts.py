@@ -44,7 +44,7 @@ def counts(reader: TablesReader, refused: int, *, payloads: bool = True) -> tupl
     unread = sum(table.unread for table in tables if payloads and "messages" not in reader.tables)
     rows = {table.name: table.rows for table in tables}
     lines = [*stats.report(rows, faults, encrypted=encrypted, unread=unread)]
-    lines += [f"{file}: at byte {offset:,}: {what}" for file, offset, what in stats.problems[:_PROBLEMS_SHOWN]]
+    lines += [f"{each.file}: at byte {each.offset:,}: {each.text}" for each in stats.problems[:_PROBLEMS_SHOWN]]
     if len(stats.problems) > _PROBLEMS_SHOWN:
         lines.append(f"... and {counted(len(stats.problems) - _PROBLEMS_SHOWN, 'more problem')}")
     if refused:

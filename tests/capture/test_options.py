@@ -45,7 +45,7 @@ def test_stats_are_added() -> None:
         one.add_truncated(f"{number}.pcap.gz", number, "ends early")
     assert one.truncated_files == 101 + 1 + names.index("truncated_files")
     assert (len(one.problems), one.problems[99].file) == (100, "99.pcap.gz")
-    one.describe("late.pcap", 0, 1, 0, 0)
+    one.describe("late.pcap", 0, 1, 0, 0, 7, "")
     assert one.problems == (one + one).problems
     for stats in (one, streams):
         with pytest.raises(TypeError):

@@ -544,3 +544,42 @@ def test_ports_of_each_transport() -> None:
         assert packets == expected
     with pytest.raises(ValueError, match="unknown transport 'sctp'"):
         found(frames, ports={"sctp": [1801]})
+
+
+# Where problems are
+
+
+@pytest.mark.parametrize("form", [build.pcap, build.pcapng])
+def test_problems_name_frames_and_ends(form: Callable[[list[bytes]], bytes]) -> None:
+    data = PACKETS[7] + PACKETS[6]
+    frames = [
+        build.plain(b"datagram"),
+        segment(b"", 0, SYN),
+        segment(data[:10], 1),
+        segment(b"other bytes", 1),
+        segment(data[40:], 41),
+        segment(b"GET / HTTP/1.0", 77, src="10.0.0.7", source=40007),
+        build.ethernet(build.IPV6, build.ipv6(build.tcp(PACKETS[5][:20], 1, source=40006), build.TCP)),
+        build.plain(b"a datagram that is cut")[:50],
+        build.plain(b"")[:20],
+    ]
+    _, stats = read(form(frames))
+    ends = "10.0.0.1:40000 to 10.0.0.2:1801"
+    found = {problem.what.split(" ")[0] + f" {problem.frame}": problem.ends for problem in stats.problems}
+    assert found == {
+        "the 4": ends,  # bytes of this segment differ
+        "29 5": ends,  # bytes are missing
+        "no 6": "10.0.0.7:40007 to 10.0.0.2:1801",
+        "the 7": "[2001:db8::1]:40006 to [2001:db8::ff]:1801",  # stream ends
+        "the 8": "10.0.0.1:40000 to 10.0.0.255:1801",  # frame is truncated
+        "the 9": "",
+    }
+    text = next(problem.text for problem in stats.problems if problem.what.startswith("no packet"))
+    assert text.startswith("frame 6, 10.0.0.7:40007 to 10.0.0.2:1801: no packet begins at offset 0")
+
+
+def test_problems_of_fragments_name_their_addresses() -> None:
+    part = build.ethernet(build.IPV4, build.ipv4(b"\7\t" * 4 + bytes(8), fragment=0x2000))
+    _, stats = read(build.pcap([build.plain(b"datagram"), part]))
+    (problem,) = stats.problems
+    assert problem.text.startswith("frame 2, 10.0.0.1 to 10.0.0.255: an IP datagram in fragments is incomplete")

@@ -100,7 +100,7 @@ cdef class CapturedFramesReader(FileReader):
                 frame.timed = self.timed[self.next]
                 frame.link = self.links[self.next]
                 if frame.size > LARGEST_FRAME:
-                    malformed(&self.counts, frame.offset, FRAME_TOO_LARGE, frame.size, LARGEST_FRAME)
+                    malformed(&self.counts, frame.offset, frame.number, FRAME_TOO_LARGE, frame.size, LARGEST_FRAME)
                 elif take_general(&frame, &self.ports, rows.columns, rows, &self.counts, streams):
                     self.at += frame.size
                 else:

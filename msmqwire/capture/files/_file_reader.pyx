@@ -26,6 +26,10 @@ from msmqwire.capture.tcp._streams cimport PacketMemory, StreamTable, deliver_wa
 from msmqwire.columns._batch cimport Batch, prepare
 from msmqwire.columns._buffer cimport Buffer, allocate, allocate_zeroed
 from msmqwire.columns._payloads cimport Payloads, Span, payloads_of_spans, with_lost
+from msmqwire.wire._address cimport (
+    ADDRESS_FAMILY_AT, IPV6, LONGEST_ADDRESS_TEXT, NO_ADDRESS, format_address
+)
+from msmqwire.wire.simd cimport wire_bswap16
 
 from msmqwire.errors import CaptureError
 
@@ -345,7 +349,7 @@ cdef class FileReader:
             block_length(window, &self.section) if self.pcapng else record_length(window, &self.pcap)
         )
         self.counts.frames += 1
-        malformed(&self.counts, offset, RECORD_CUT, needed, window.size - window.position)
+        malformed(&self.counts, offset, 0, RECORD_CUT, needed, window.size - window.position)
         self.lose(offset)
         window.position += 1
         return 0
@@ -382,7 +386,7 @@ cdef class FileReader:
         length = number(window.data + window.position, self.section.swapped)
         if length != self.skip_length:
             self.counts.frames += 1
-            malformed(&self.counts, self.skip_from, BLOCK_ENDS_DIFFER, self.skip_length, length)
+            malformed(&self.counts, self.skip_from, 0, BLOCK_ENDS_DIFFER, self.skip_length, length)
             self.lose(self.skip_from)
         else:
             window.position += 4
@@ -399,7 +403,7 @@ cdef class FileReader:
             self.stats.bytes_skipped += end - self.lost_from
         elif self.skip_length:
             self.counts.frames += 1
-            malformed(&self.counts, self.skip_from, RECORD_CUT, self.skip_length, end - self.skip_from)
+            malformed(&self.counts, self.skip_from, 0, RECORD_CUT, self.skip_length, end - self.skip_from)
             self.stats.bytes_skipped += end - self.skip_from
         return 0
 
@@ -438,7 +442,8 @@ cdef class FileReader:
         for i in range(counts.described):
             problem = &counts.problems[i]
             stats.describe(
-                self.streams.files[problem.file], problem.offset, problem.reason, problem.needed, problem.available
+                self.streams.files[problem.file], problem.offset, problem.reason, problem.needed, problem.available,
+                problem.frame, ends_of(problem),
             )
         for name, count in self.streams.counts().items():
             setattr(stats.streams, name, count)
@@ -536,3 +541,19 @@ cdef Batch compact_columns(Batch batch, Payloads payloads, size_t most):
         size = buffer.size // most * copied.length
         memcpy(copied.reserve(path, size), buffer.data, size)
     return copied
+
+
+cdef str ends_of(const Problem* problem):
+    """The addresses and ports of a problem as text; empty where they are not known."""
+    if problem.src[ADDRESS_FAMILY_AT] == NO_ADDRESS:
+        return ""
+    ports = (wire_bswap16(problem.src_port), wire_bswap16(problem.dst_port)) if problem.has_ports else (None, None)
+    return f"{end_of(problem.src, ports[0])} to {end_of(problem.dst, ports[1])}"
+
+
+cdef str end_of(const uint8_t* address, object port):
+    cdef uint8_t[LONGEST_ADDRESS_TEXT] text
+    cdef str name = (<char*>text)[:format_address(address, text)].decode("ascii")
+    if port is None:
+        return name
+    return f"[{name}]:{port}" if address[ADDRESS_FAMILY_AT] == IPV6 else f"{name}:{port}"

@@ -189,11 +189,11 @@ cdef void lose_record(const Window* window, const PcapFile* file, Counts* counts
     cdef uint32_t captured = number(record + 8, file.swapped)
     counts.frames += 1
     if captured > <uint32_t>LARGEST_FRAME:
-        malformed(counts, offset, FRAME_TOO_LARGE, captured, LARGEST_FRAME)
+        malformed(counts, offset, counts.frames, FRAME_TOO_LARGE, captured, LARGEST_FRAME)
     elif captured > number(record + 12, file.swapped):
-        malformed(counts, offset, FRAME_OVER_ORIGINAL, captured, number(record + 12, file.swapped))
+        malformed(counts, offset, counts.frames, FRAME_OVER_ORIGINAL, captured, number(record + 12, file.swapped))
     else:
-        malformed(counts, offset, FRACTION, 0, number(record + 4, file.swapped))
+        malformed(counts, offset, counts.frames, FRACTION, 0, number(record + 4, file.swapped))
 
 
 cdef Stop walk_pcap(

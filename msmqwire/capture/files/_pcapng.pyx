@@ -106,7 +106,7 @@ cdef Stop read_section(Window* window, Section* section, Counts* counts) noexcep
     cdef size_t length
     if magic != BYTE_ORDER_MAGIC and magic != wire_bswap32(BYTE_ORDER_MAGIC):
         counts.frames += 1
-        malformed(counts, offset, SECTION_ORDER, 0, magic)
+        malformed(counts, offset, 0, SECTION_ORDER, 0, magic)
         return LOST
     section.swapped = magic != BYTE_ORDER_MAGIC
     section.begun = True
@@ -115,7 +115,7 @@ cdef Stop read_section(Window* window, Section* section, Counts* counts) noexcep
     length = block_length(window, section)
     if length < SECTION_FIXED or length & 3:
         counts.frames += 1
-        malformed(counts, offset, BLOCK_LENGTH, length, SECTION_FIXED)
+        malformed(counts, offset, 0, BLOCK_LENGTH, length, SECTION_FIXED)
         return LOST
     if length > LARGEST_RECORD:
         return SKIP
@@ -123,7 +123,7 @@ cdef Stop read_section(Window* window, Section* section, Counts* counts) noexcep
         return MORE
     if number(block + length - 4, section.swapped) != length:
         counts.frames += 1
-        malformed(counts, offset, BLOCK_ENDS_DIFFER, length, number(block + length - 4, section.swapped))
+        malformed(counts, offset, 0, BLOCK_ENDS_DIFFER, length, number(block + length - 4, section.swapped))
         return LOST
     window.position += length
     return SECTION
@@ -306,19 +306,19 @@ cdef inline bint read_packet(
     """An enhanced or an old packet block; false when it is malformed."""
     cdef size_t captured
     if wire_unlikely(length < PACKET_FIXED):
-        malformed(counts, frame.offset, BLOCK_LENGTH, length, PACKET_FIXED)
+        malformed(counts, frame.offset, frame.number, BLOCK_LENGTH, length, PACKET_FIXED)
         return False
     captured = number(block + 20, swapped)
     if wire_unlikely(captured > length - PACKET_FIXED):
-        malformed(counts, frame.offset, FRAME_OVER_BLOCK, captured, length - PACKET_FIXED)
+        malformed(counts, frame.offset, frame.number, FRAME_OVER_BLOCK, captured, length - PACKET_FIXED)
         return False
     if wire_unlikely(captured > LARGEST_FRAME):
-        malformed(counts, frame.offset, FRAME_TOO_LARGE, captured, LARGEST_FRAME)
+        malformed(counts, frame.offset, frame.number, FRAME_TOO_LARGE, captured, LARGEST_FRAME)
         return False
     if wire_unlikely(interface >= section.count):
         malformed(
-            counts, frame.offset, INTERFACE_LIMIT if section.count >= section.most else UNKNOWN_INTERFACE, interface,
-            section.count,
+            counts, frame.offset, frame.number,
+            INTERFACE_LIMIT if section.count >= section.most else UNKNOWN_INTERFACE, interface, section.count,
         )
         return False
     frame.data = block + 28
@@ -334,19 +334,19 @@ cdef bint read_simple_packet(
     """A simple packet block: of the first interface, without a time, as long as its snapshot length lets it be."""
     cdef size_t captured
     if length < SIMPLE_FIXED:
-        malformed(counts, frame.offset, BLOCK_LENGTH, length, SIMPLE_FIXED)
+        malformed(counts, frame.offset, frame.number, BLOCK_LENGTH, length, SIMPLE_FIXED)
         return False
     if not section.count:
-        malformed(counts, frame.offset, UNKNOWN_INTERFACE, 0, 0)
+        malformed(counts, frame.offset, frame.number, UNKNOWN_INTERFACE, 0, 0)
         return False
     captured = number(block + 8, section.swapped)
     if section.interfaces[0].snapshot and captured > section.interfaces[0].snapshot:
         captured = section.interfaces[0].snapshot
     if captured > length - SIMPLE_FIXED:
-        malformed(counts, frame.offset, FRAME_OVER_BLOCK, captured, length - SIMPLE_FIXED)
+        malformed(counts, frame.offset, frame.number, FRAME_OVER_BLOCK, captured, length - SIMPLE_FIXED)
         return False
     if captured > LARGEST_FRAME:
-        malformed(counts, frame.offset, FRAME_TOO_LARGE, captured, LARGEST_FRAME)
+        malformed(counts, frame.offset, frame.number, FRAME_TOO_LARGE, captured, LARGEST_FRAME)
         return False
     frame.data = block + 12
     frame.size = captured
@@ -361,16 +361,16 @@ cdef Stop stop_at(
 ) noexcept nogil:
     """Why the walk stops at a block that is not sound: its length cannot be, or it is not all there."""
     if length < SMALLEST_BLOCK or length & 3:
-        malformed(counts, offset, BLOCK_LENGTH, length, SMALLEST_BLOCK)
+        malformed(counts, offset, 0, BLOCK_LENGTH, length, SMALLEST_BLOCK)
         return LOST
     if length > LARGEST_RECORD:
         if kind == NAME_RESOLUTION or kind == DECRYPTION_SECRETS or is_frame(kind):
             return SKIP
-        malformed(counts, offset, BLOCK_TOO_LARGE, length, LARGEST_RECORD)
+        malformed(counts, offset, 0, BLOCK_TOO_LARGE, length, LARGEST_RECORD)
         return LOST
     if length > left:
         return MORE
-    malformed(counts, offset, BLOCK_ENDS_DIFFER, length, number(block + length - 4, swapped))
+    malformed(counts, offset, 0, BLOCK_ENDS_DIFFER, length, number(block + length - 4, swapped))
     return LOST
 
 
@@ -426,7 +426,7 @@ cdef inline Stop walk(
                 stop = INTERFACE
                 break
             frame.number += 1
-            malformed(counts, frame.offset, BLOCK_LENGTH, length, INTERFACE_FIXED)
+            malformed(counts, frame.offset, frame.number, BLOCK_LENGTH, length, INTERFACE_FIXED)
         elif is_frame(kind):
             frame.number += 1
             counts.other += 1

@@ -7,7 +7,8 @@ from msmqwire.capture.frames._fragments cimport (
     DATAGRAM_HEADER, IMPOSSIBLE, Datagram, Fragments, add_part, frame_of, free_datagram,
 )
 from msmqwire.capture.frames._frame cimport (
-    FRAGMENT, FRAGMENT_DIFFERS, LINK_TYPES, PAYLOAD_CUT, Counts, Frame, Reason, malformed, describe,
+    FRAGMENT, FRAGMENT_DIFFERS, LINK_TYPES, PAYLOAD_CUT, Counts, Frame, Problem, Reason, describe, malformed,
+    name_addresses, name_ports,
 )
 from msmqwire.capture.frames._layers cimport (
     FOUND, IPX_PACKET, LINK_ETHERNET, OTHER, PART, TCP_PROTOCOL, UDP_HEADER, UDP_PROTOCOL, UNSUPPORTED_ENCAPSULATION,
@@ -38,7 +39,7 @@ cdef inline void count_without_row(Counts* counts, const Frame* frame, int statu
         counts.unsupported += 1
         counts.unsupported_encapsulations[found.unsupported] += 1
     else:
-        malformed(counts, frame.offset, <Reason>status, found.needed, found.available)
+        malformed(counts, frame.offset, frame.number, <Reason>status, found.needed, found.available)
 
 
 cdef inline bint is_payload(int status, const Packet* found) noexcept nogil:
@@ -71,11 +72,14 @@ cdef inline bint add_fragment(
     """Add a fragment, whose first byte is in the frame ``number``; whether its datagram is complete."""
     cdef bint agrees
     if add_part(fragments, &found.part, frame, number, counts, &agrees) == IMPOSSIBLE:
-        malformed(counts, frame.offset, FRAGMENT, found.part.offset + found.part.size, 0)
+        malformed(counts, frame.offset, frame.number, FRAGMENT, found.part.offset + found.part.size, 0)
         return False
     if not agrees:
         counts.fragment_conflicts += 1
-        describe(counts, counts.file, frame.offset, FRAGMENT_DIFFERS, 0, 0)
+        name_addresses(
+            describe(counts, counts.file, frame.offset, frame.number, FRAGMENT_DIFFERS, 0, 0),
+            IPV4 if found.part.address_size == 4 else IPV6, found.part.address_size, found.part.src, found.part.dst,
+        )
     if fragments.complete == NULL:
         counts.fragments += 1
         return False
@@ -182,6 +186,8 @@ cdef inline bint take_general(
     """Take any frame: add its rows, or count it; false if the rows are full."""
     cdef Packet found
     cdef int status
+    cdef Problem* problem
+    cdef size_t size
     cdef Ends ends
     if columns and wire_unlikely(rows.frames_only):
         take_frame(frame, ports, rows, counts)
@@ -207,7 +213,10 @@ cdef inline bint take_general(
         if wire_unlikely(found.path != 0 and rows.path_count == MOST_PATHS):
             return False
         if wire_unlikely(status != FOUND):
-            malformed(counts, frame.offset, PAYLOAD_CUT, found.needed, found.available)
+            problem = malformed(counts, frame.offset, frame.number, PAYLOAD_CUT, found.needed, found.available)
+            size = 16 if ends.family == IPV6 else 4 if ends.family == IPV4 else 10
+            name_addresses(problem, ends.family, size, ends.src, ends.dst)
+            name_ports(problem, ends.src_port, ends.dst_port)
             note_lost(rows, found.missing)
             rows.cut += 1
         if found.protocol != UDP_PROTOCOL:

@@ -55,6 +55,7 @@ cdef struct Datagram:
     int64_t time         # of the fragment captured first
     uint32_t file        # of the same fragment
     uint64_t offset      # of its record
+    uint64_t frame       # its number
     Arrival[MOST_ARRIVALS] arrivals
     size_t arrival_count
     Datagram* newer

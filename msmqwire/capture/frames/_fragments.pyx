@@ -10,7 +10,8 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memcmp, memcpy, memset
 
-from msmqwire.capture.frames._frame cimport INCOMPLETE, Counts, Frame, describe
+from msmqwire.capture.frames._frame cimport INCOMPLETE, Counts, Frame, describe, name_addresses
+from msmqwire.wire._address cimport IPV4, IPV6
 from msmqwire.wire.cursor cimport load_u64
 
 
@@ -51,7 +52,14 @@ cdef void give_up(Fragments* fragments, Datagram* datagram, Counts* counts) noex
     """Free an incomplete datagram; one that may have a selected port is reported."""
     if not datagram.foreign and not datagram.repeats:
         counts.incomplete += 1
-        describe(counts, datagram.file, datagram.offset, INCOMPLETE, min(datagram.units * 8, datagram.end), 0)
+        name_addresses(
+            describe(
+                counts, datagram.file, datagram.offset, datagram.frame, INCOMPLETE,
+                min(datagram.units * 8, datagram.end), 0,
+            ),
+            IPV4 if datagram.address_size == 4 else IPV6, datagram.address_size, datagram.addresses,
+            &datagram.addresses[16],
+        )
     take_out(fragments, datagram)
     free_datagram(datagram)
 
@@ -103,6 +111,7 @@ cdef Datagram* begin_datagram(
     datagram.time = frame.time
     datagram.file = counts.file
     datagram.offset = frame.offset
+    datagram.frame = frame.number
     put_newest(fragments, datagram)
     return datagram
 

@@ -1,7 +1,10 @@
 """A captured frame, the counts of frames, and the reasons why records cannot be read."""
 
 from libc.stddef cimport size_t
-from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.string cimport memcpy, memset
+
+from msmqwire.wire._address cimport ADDRESS_FAMILY_AT, ADDRESS_SIZE
 
 cdef enum:
     LARGEST_FRAME = 262144  # captured bytes, as in libpcap and Wireshark; a larger length is not plausible
@@ -79,9 +82,15 @@ cdef enum Unsupported:
 cdef struct Problem:
     uint32_t file      # index among the files of the capture
     uint64_t offset    # of the record in the file
+    uint64_t frame     # the number of the frame; 0 if the record does not hold one
     uint64_t needed
     uint64_t available
     uint32_t reason
+    bint has_ports
+    uint8_t[ADDRESS_SIZE] src  # as in columns; NO_ADDRESS if the ends are not known
+    uint8_t[ADDRESS_SIZE] dst
+    uint16_t src_port
+    uint16_t dst_port
 
 
 cdef struct Frame:
@@ -112,24 +121,47 @@ cdef struct Counts:
     Problem[MOST_PROBLEMS] problems
 
 
-cdef inline void describe(
-    Counts* counts, uint32_t file, uint64_t offset, Reason reason, uint64_t needed, uint64_t available
+cdef inline Problem* describe(
+    Counts* counts, uint32_t file, uint64_t offset, uint64_t frame, Reason reason, uint64_t needed, uint64_t available
 ) noexcept nogil:
-    """Describe a problem, unless there are enough already."""
+    """Describe a problem, unless there are enough already: then NULL."""
     cdef Problem* problem
-    if counts.described < MOST_PROBLEMS:
-        problem = &counts.problems[counts.described]
-        problem.file = file
-        problem.offset = offset
-        problem.needed = needed
-        problem.available = available
-        problem.reason = <uint32_t>reason
-        counts.described += 1
+    if counts.described >= MOST_PROBLEMS:
+        return NULL
+    problem = &counts.problems[counts.described]
+    memset(problem, 0, sizeof(problem[0]))
+    problem.file = file
+    problem.offset = offset
+    problem.frame = frame
+    problem.needed = needed
+    problem.available = available
+    problem.reason = <uint32_t>reason
+    counts.described += 1
+    return problem
 
 
-cdef inline void malformed(
-    Counts* counts, uint64_t offset, Reason reason, uint64_t needed, uint64_t available
+cdef inline void name_addresses(
+    Problem* problem, uint16_t family, size_t size, const void* src, const void* dst
 ) noexcept nogil:
-    """Count and describe a record that cannot be read."""
+    """Note the addresses of a problem that was described, which have so many bytes."""
+    if problem != NULL:
+        memcpy(problem.src, src, size)
+        memcpy(problem.dst, dst, size)
+        memcpy(&problem.src[ADDRESS_FAMILY_AT], &family, 2)
+        memcpy(&problem.dst[ADDRESS_FAMILY_AT], &family, 2)
+
+
+cdef inline void name_ports(Problem* problem, const void* src, const void* dst) noexcept nogil:
+    """Note the ports, as they are in the header."""
+    if problem != NULL:
+        problem.has_ports = True
+        memcpy(&problem.src_port, src, 2)
+        memcpy(&problem.dst_port, dst, 2)
+
+
+cdef inline Problem* malformed(
+    Counts* counts, uint64_t offset, uint64_t frame, Reason reason, uint64_t needed, uint64_t available
+) noexcept nogil:
+    """Count and describe a record that cannot be read; ``frame``: its number if it holds a frame, else 0."""
     counts.malformed += 1
-    describe(counts, counts.file, offset, reason, needed, available)
+    return describe(counts, counts.file, offset, frame, reason, needed, available)

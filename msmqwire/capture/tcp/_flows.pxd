@@ -76,7 +76,8 @@ cdef struct Flow:
     uint32_t older
     uint32_t first       # sequence number of the stream's first byte
     uint64_t position    # in the stream, of the next byte in order
-    uint64_t offset      # of the record of the last segment, and the file it is in
+    uint64_t offset      # of the record of the last segment, its frame, and the file it is in
+    uint64_t frame
     uint32_t file
     uint32_t path        # the encapsulations around that segment
     bint ended           # by FIN or RST

@@ -10,7 +10,7 @@ from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memchr, memcpy, memmove, memset
 
-from msmqwire.capture.frames._frame cimport NO_PACKET, Counts, describe
+from msmqwire.capture.frames._frame cimport NO_PACKET, Counts
 from msmqwire.capture.frames._rows cimport (
     Ends, Rows, is_wanted, keep_memory, note_lost, note_transport, put_columns, put_payload,
 )
@@ -151,6 +151,7 @@ cdef void lose_packet(Streams* streams, Flow* flow, Rows* rows, const Counts* co
     cdef uint32_t filled = flow.filled
     cdef uint32_t total = flow.total
     cdef uint64_t first_frame = flow.first_frame
+    cdef size_t capacity
     cdef uint8_t* data
     streams.counts.held -= filled
     streams.counts.skipped += filled
@@ -160,7 +161,8 @@ cdef void lose_packet(Streams* streams, Flow* flow, Rows* rows, const Counts* co
         flow.last = flow.head.origins[0]
         data = part_of_head(streams, flow)
     else:
-        data = release_packet(&streams.table, flow)
+        capacity = flow.capacity
+        data = trimmed(release_packet(&streams.table, flow), capacity, filled)
     if data == NULL:
         return
     if put_packet(
@@ -169,6 +171,18 @@ cdef void lose_packet(Streams* streams, Flow* flow, Rows* rows, const Counts* co
         keep_memory(rows, data)
     else:
         free(data)
+
+
+cdef uint8_t* trimmed(uint8_t* data, size_t capacity, size_t size) noexcept nogil:
+    """The first bytes of some memory, which the next packet may take if they are few."""
+    cdef uint8_t* copied = NULL
+    if data != NULL and size < capacity // 2:
+        copied = <uint8_t*>malloc(size)
+    if copied == NULL:
+        return data
+    memcpy(copied, data, size)
+    free(data)
+    return copied
 
 
 cdef uint8_t* part_of_head(Streams* streams, Flow* flow) noexcept nogil:
@@ -198,7 +212,7 @@ cdef void start_searching(
     if not flow.searching:
         flow.searching = True
         streams.counts.no_packet += 1
-        describe(counts, origin.file, origin.offset, NO_PACKET, 0, position)
+        describe_at(counts, flow, origin, NO_PACKET, 0, position)
         if streams.kinds & MESSAGE_PACKETS:
             open_run_at(streams, flow, position, origin)
 

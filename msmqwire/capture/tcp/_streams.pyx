@@ -20,7 +20,7 @@ from libc.string cimport memcmp, memcpy, memset
 
 from msmqwire.capture.frames._fragments cimport DATAGRAM_HEADER, frame_of, free_fragments
 from msmqwire.capture.frames._frame cimport (
-    CONFLICT, EVICTED, GAP, UNANSWERED, UNCOMPARED, UNFINISHED, Counts, Frame, describe,
+    CONFLICT, EVICTED, GAP, UNANSWERED, UNCOMPARED, UNFINISHED, Counts, Frame,
 )
 from msmqwire.capture.frames.packet cimport Packet
 from msmqwire.capture.frames._rows cimport Rows, keep_memory
@@ -28,7 +28,9 @@ from msmqwire.capture.tcp._flows cimport (
     EARLIER_BIT, NO_FLOW, Endpoints, Flow, Origin, Piece, Pieces, Streams, add_flow, count_probes, find_flow,
     free_pieces, free_table, hold_piece, move_to_front, piece_data, remove_flow, start_table, take_piece,
 )
-from msmqwire.capture.tcp._packets cimport MESSAGE_PACKETS, deliver, has_room, lose_open, packet_kind
+from msmqwire.capture.tcp._packets cimport (
+    MESSAGE_PACKETS, deliver, describe_at, describe_in, has_room, lose_open, packet_kind
+)
 from msmqwire.columns._payloads cimport UNFRAMED, Payloads, Span, payload_at
 from msmqwire.mqqb.framing cimport BASE_HEADER_SIZE
 from msmqwire.wire._address cimport IPV4, IPV6
@@ -54,7 +56,7 @@ cdef void give_up(Streams* streams, Flow* flow, Rows* rows, Counts* counts) noex
     cdef uint64_t rest = flow.skip
     streams.counts.gaps += 1
     streams.counts.missing += gap
-    describe(counts, piece.origin.file, piece.origin.offset, GAP, gap, flow.position)
+    describe_at(counts, flow, &piece.origin, GAP, gap, flow.position)
     if flow.filled >= BASE_HEADER_SIZE:
         rest = flow.total - flow.filled
     lose_open(streams, flow, rows, counts)
@@ -96,8 +98,8 @@ cdef bint close_stream(Streams* streams, Flow* flow, Rows* rows, Counts* counts)
             return False
         if not flow.searching:
             streams.counts.unfinished += 1
-            describe(
-                counts, flow.file, flow.offset, UNFINISHED,
+            describe_in(
+                counts, flow, flow.file, flow.offset, flow.frame, UNFINISHED,
                 BASE_HEADER_SIZE if flow.filled < BASE_HEADER_SIZE else flow.total, flow.filled,
             )
         lose_open(streams, flow, rows, counts)
@@ -111,7 +113,7 @@ cdef bint evict(Streams* streams, Rows* rows, Counts* counts) noexcept nogil:
         return False
     if not flow.ended:
         streams.counts.evictions += 1
-        describe(counts, flow.file, flow.offset, EVICTED, 0, flow.position)
+        describe_in(counts, flow, flow.file, flow.offset, flow.frame, EVICTED, 0, flow.position)
     drop_unanswered(streams, flow, counts)
     remove_flow(&streams.table, flow)
     return True
@@ -122,7 +124,7 @@ cdef void drop_unanswered(Streams* streams, Flow* flow, Counts* counts) noexcept
     cdef const Piece* piece = flow.next_pieces.first
     if piece != NULL:
         streams.counts.uncompared += 1
-        describe(counts, piece.origin.file, piece.origin.offset, UNANSWERED, flow.next_pieces.bytes, flow.position)
+        describe_at(counts, flow, &piece.origin, UNANSWERED, flow.next_pieces.bytes, flow.position)
         streams.counts.held -= flow.next_pieces.bytes
         streams.counts.skipped += flow.next_pieces.bytes
         free_pieces(&streams.table, &flow.next_pieces)
@@ -162,7 +164,7 @@ cdef void take_bytes(
         unknown = compare_open(flow, data, old, back, &differs)
         if unknown:
             streams.counts.uncompared += 1
-            describe(counts, origin.file, origin.offset, UNCOMPARED, unknown, flow.position)
+            describe_at(counts, flow, origin, UNCOMPARED, unknown, flow.position)
     streams.counts.duplicate += old
     data += old
     size -= old
@@ -177,7 +179,7 @@ cdef void take_bytes(
             streams.waiting = <uint32_t>(flow - streams.table.flows)
     if differs:
         streams.counts.conflicts += 1
-        describe(counts, origin.file, origin.offset, CONFLICT, 0, flow.position)
+        describe_at(counts, flow, origin, CONFLICT, 0, flow.position)
 
 
 cdef void hold(
@@ -203,7 +205,7 @@ cdef void take_unanswered(
     hold(streams, &flow.next_pieces, position, data, size, origin, &differs)
     if differs:
         streams.counts.conflicts += 1
-        describe(counts, origin.file, origin.offset, CONFLICT, 0, flow.position)
+        describe_at(counts, flow, origin, CONFLICT, 0, flow.position)
 
 
 cdef inline void read_endpoints(const Packet* found, Endpoints* endpoints) noexcept nogil:
@@ -399,6 +401,7 @@ cdef void add_segment(
     move_to_front(&streams.table, flow)
     flow.path = found.path
     flow.offset = frame.offset
+    flow.frame = frame.number
     flow.file = counts.file
     ahead = <int32_t>(sequence - flow.first - <uint32_t>flow.position)
     if wire_unlikely(flags & RST):

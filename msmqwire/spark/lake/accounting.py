@@ -183,7 +183,7 @@ class SourceAccount(FrameCounts):
     def take(self, stats: CaptureStats, tables: Mapping[str, TableRows], claimed: int) -> None:
         """Set the counts of frames, payloads and rows to those of a reader."""
         self.count_in(stats)
-        self.losses = [(problem.offset, problem.what) for problem in stats.problems]
+        self.losses = [(problem.offset, problem.text) for problem in stats.problems]
         self.claimed = claimed
         self.given = {name: table.payloads for name, table in tables.items()}
         self.rows = {name: table.rows for name, table in tables.items()}

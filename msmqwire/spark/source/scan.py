@@ -198,5 +198,5 @@ def describe_problems(stats: CaptureStats) -> str | None:
     losses = ", ".join(stats.describe_losses())
     if not stats.problems:
         return losses or None
-    file, offset, what = stats.problems[0]
-    return f"{file}: {losses}; the first at byte {offset}: {what}"
+    first = stats.problems[0]
+    return f"{first.file}: {losses}; the first at byte {first.offset}: {first.text}"
