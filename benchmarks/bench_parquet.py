@@ -1,4 +1,4 @@
-"""From a capture to Parquet: what a row costs, in one thread and in two, and what compression costs and saves."""
+"""From a capture to Parquet: what a row costs, in one thread and two, beside pyarrow and with its other options."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from benchmarks.comparison import OURS, Comparison, Goal, mebibytes
+from benchmarks.comparison import OURS, Comparison, Goal
 from benchmarks.conftest import Scale
 from benchmarks.messages import user_messages
 from benchmarks.ratios import Contender, measure
@@ -20,12 +21,27 @@ from benchmarks.report import Report, Target
 from benchmarks.streams import write_streams
 from benchmarks.workloads import Workload
 from msmqwire.capture import read_table
-from msmqwire.capture.parquet import ROW_GROUP_ROWS, Compression, parquet_writer
+from msmqwire.capture.parquet import ROW_GROUP_ROWS, writer_options
 from msmqwire.cli import main
 
 pytestmark = pytest.mark.benchmark(timer=time.process_time, warmup=True)
 
-COMPRESSIONS: tuple[Compression, ...] = ("zstd", "lz4", "snappy", "none")
+DEFAULTS = "the defaults"
+#: Other options of pyarrow's writer
+CHOICES: dict[str, dict[str, Any]] = {
+    DEFAULTS: {},
+    "zstd, level 3": {"compression_level": 3},
+    "zstd, level 6": {"compression_level": 6},
+    "lz4": {"compression": "lz4"},
+    "snappy": {"compression": "snappy"},
+    "no compression": {"compression": "none"},
+    "no page checksums": {"write_page_checksum": False},
+    "statistics of all columns": {"write_statistics": True},
+    "dictionaries of all columns": {"use_dictionary": True, "column_encoding": None},
+    "no dictionaries": {"use_dictionary": False},
+}
+AS_BYTES = "GUIDs as 16 bytes"
+WRITER, DECODED = "pyarrow's writer, given the columns", "decoding to Arrow, and pyarrow's writer"
 BINARY, ARROW, ONE, TWO = f"{OURS}, GUIDs as 16 bytes", "to Arrow, GUIDs as text", "one job", "two jobs"
 
 
@@ -34,16 +50,20 @@ def command(source: Path, target: Path, table: str, jobs: int, *more: str) -> No
     assert main(["decode", "-q", str(source), "--table", table, "-o", str(target), "-j", str(jobs), *more]) == 0
 
 
-def compressed(source: Path, target: Path, table: str, compression: Compression) -> None:
-    """The rows of the command line in another compression."""
+def written(rows: pa.Table, target: Path, changes: dict[str, Any]) -> None:
+    """The rows of the command line, with other options."""
+    options = {"compression": "zstd", **writer_options(rows.schema), **changes}
+    with target.open("wb") as file, pq.ParquetWriter(file, rows.schema, **options) as writer:
+        writer.write_table(rows, row_group_size=ROW_GROUP_ROWS)
+
+
+def table_of(source: Path, table: str, guid: Literal["text", "binary"] = "text") -> pa.Table:
+    with read_table(source, table, guid=guid, dictionaries=False) as reader:
+        return pa.Table.from_batches(reader, reader.schema)
+
+
+def to_arrow(source: Path, table: str = "topology") -> None:
     with read_table(source, table, guid="text", dictionaries=False) as reader:
-        rows = pa.Table.from_batches(reader, reader.schema)
-        with target.open("wb") as file, parquet_writer(file, reader.schema, compression) as writer:
-            writer.write_table(rows, row_group_size=ROW_GROUP_ROWS)
-
-
-def to_arrow(source: Path) -> None:
-    with read_table(source, "topology", guid="text", dictionaries=False) as reader:
         for batch in reader:
             len(batch)
 
@@ -99,20 +119,50 @@ def test_jobs(
     benchmark.pedantic(runs[1], rounds=1, iterations=1)
 
 
-def test_compression(
+def test_writer(
     benchmark: BenchmarkFixture, scale: Scale, report: Report, source: tuple[str, Path, int], tmp_path: Path
 ) -> None:
     table, path, rows = source
-    runs = {name: partial(compressed, path, tmp_path / name, table, name) for name in COMPRESSIONS}
+    given, targets = table_of(path, table), (tmp_path / "ours.parquet", tmp_path / "theirs.parquet")
+
+    def decoded_and_written() -> None:
+        to_arrow(path, table)
+        written(given, targets[1], {})
+
+    runs: dict[str, Callable[[], None]] = {
+        WRITER: partial(written, given, targets[1], {}),
+        DECODED: decoded_and_written,
+        OURS: partial(command, path, targets[0], table, 1),
+    }
+    contenders = [Contender(name, run, rows) for name, run in runs.items()]
+    rounds = measure(contenders, scale.slow_rounds, least=3, seconds=scale.seconds)
+    assert pq.read_table(targets[0]).equals(pq.read_table(targets[1]))
+    report.section(f"Capture file to Parquet ({table}) beside pyarrow's writer: {rows:,} rows")
+    report.heading("of the command", "row")
+    for name in runs:
+        report.ratio(rounds, name, rounds.times_faster(OURS, name), rounds.spread(OURS, name))
+        benchmark.extra_info[name] = round(rounds.times_faster(OURS, name), 3)
+    benchmark.pedantic(runs[OURS], rounds=1, iterations=1)
+
+
+def test_choices(
+    benchmark: BenchmarkFixture, scale: Scale, report: Report, source: tuple[str, Path, int], tmp_path: Path
+) -> None:
+    """Size and time of what pyarrow's writer writes of the same rows."""
+    table, path, rows = source
+    given, target = table_of(path, table), tmp_path / "out.parquet"
+    runs = {name: partial(written, given, target, changes) for name, changes in CHOICES.items()}
+    runs[AS_BYTES] = partial(written, table_of(path, table, "binary"), target, {})
     contenders = [Contender(name, run, rows) for name, run in runs.items()]
     rounds = measure(contenders, scale.slow_rounds, least=3, seconds=scale.seconds)
     report.section(
-        f"Compression of Parquet ({table}): {rows:,} rows of {path.stat().st_size / rows:.0f} bytes in the capture"
+        f"Options of Parquet ({table}): {rows:,} rows of {path.stat().st_size / rows:.0f} bytes in the capture"
     )
-    report.heading("of zstd", "row")
-    for name in COMPRESSIONS:
-        size = (tmp_path / name).stat().st_size
-        note = f"{size / rows:.1f} bytes a row, {mebibytes(size)}"
-        report.ratio(rounds, name, rounds.times_faster(name, "zstd") ** -1, rounds.spread("zstd", name), note=note)
+    report.heading("of the defaults", "row")
+    for name, run in runs.items():
+        run()
+        size = target.stat().st_size
+        ratio, spread = rounds.times_faster(DEFAULTS, name), rounds.spread(DEFAULTS, name)
+        report.ratio(rounds, name, ratio, spread, note=f"{size / rows:.1f} bytes a row")
         benchmark.extra_info[f"bytes, {name}"] = size
-    benchmark.pedantic(runs["zstd"], rounds=1, iterations=1)
+    benchmark.pedantic(runs[DEFAULTS], rounds=1, iterations=1)

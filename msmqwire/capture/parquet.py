@@ -25,26 +25,29 @@ _FILTERED = frozenset({"capture", "run", "file", "frame", "time", "time_ns", "fi
 
 
 def parquet_writer(file: IO[bytes], schema: pa.Schema, compression: Compression = "zstd") -> pq.ParquetWriter:
-    """A writer whose encodings follow from the columns: see ``Column.values``.
+    """A writer with ``writer_options``."""
+    return pq.ParquetWriter(file, schema, compression=compression, **writer_options(schema))
+
+
+def writer_options(schema: pa.Schema) -> dict[str, Any]:
+    """Options of pyarrow's writer, with encodings that follow from the columns: see ``Column.values``.
 
     Integers that count up are stored as differences (DELTA_BINARY_PACKED), values that hardly repeat as they are
     (PLAIN), others with a dictionary of their values. Each page has a checksum, by which readers find changed bytes.
+    benchmarks/README.md has the size and time of other choices.
     """
     values = _values()
     kinds = {name: values.get(name, "repeated") for name in schema.names}
     dictionaries = [
         leaf for field in schema if kinds[field.name] == "repeated" for leaf in _leaves(field.name, field.type)
     ]
-    return pq.ParquetWriter(
-        file,
-        schema,
-        compression=compression,
-        use_dictionary=dictionaries,  # type: ignore[arg-type]  # the stubs lack the list of columns
-        column_encoding={name: "DELTA_BINARY_PACKED" for name, kind in kinds.items() if kind == "counted"},
-        write_page_checksum=True,
-        write_statistics=[name for name in schema.names if name in _FILTERED],
-        dictionary_pagesize_limit=_DICTIONARY_BYTES,
-    )
+    return {
+        "use_dictionary": dictionaries,
+        "column_encoding": {name: "DELTA_BINARY_PACKED" for name, kind in kinds.items() if kind == "counted"},
+        "write_page_checksum": True,
+        "write_statistics": [name for name in schema.names if name in _FILTERED],
+        "dictionary_pagesize_limit": _DICTIONARY_BYTES,
+    }
 
 
 @cache

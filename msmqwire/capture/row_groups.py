@@ -21,6 +21,7 @@ _ROWS, _ROW_GROUPS = 3, 4
 # Fields of RowGroup, and of ColumnChunk and ColumnMetaData in it: offsets in the file, and the number of the row group
 _OFFSETS = frozenset({(5,), (1, 2), (1, 4), (1, 6), (1, 3, 9), (1, 3, 10), (1, 3, 11), (1, 3, 14)})
 _ORDINAL = (7,)
+_CHANGED = _OFFSETS | {_ORDINAL, ()}  # () is an integer of FileMetaData itself: its rows
 
 
 class RowGroups:
@@ -89,7 +90,7 @@ def _split(file: pa.Buffer) -> tuple[memoryview, bytes]:
 
 
 class _Integer(NamedTuple):
-    """An integer of a structure: the numbers of the fields around it, elements of lists having none."""
+    """An integer to change: the numbers of the fields around it, elements of lists having none."""
 
     path: tuple[int, ...]
     start: int
@@ -98,7 +99,7 @@ class _Integer(NamedTuple):
 
 
 class _Field(NamedTuple):
-    """A field of the outermost structure, and the integers in it."""
+    """A field of the outermost structure, and the integers in it that are to be changed."""
 
     number: int
     start: int
@@ -110,7 +111,8 @@ def _fields(footer: bytes) -> Iterator[_Field]:
     reader = _Compact(footer)
     for number, kind in reader.fields():
         start = reader.at
-        integers = list(reader.integers(kind, ()))
+        integers: list[_Integer] = []
+        reader.read(kind, (), integers)
         yield _Field(number, start, reader.at, integers)
 
 
@@ -128,19 +130,19 @@ class _Compact:
             number = number + (head >> 4) if head >> 4 else self._varint() >> 1
             yield number, head & 15
 
-    def integers(self, kind: int, path: tuple[int, ...]) -> Iterator[_Integer]:
-        """Read a value, and give the integers in it."""
-        start = self.at
+    def read(self, kind: int, path: tuple[int, ...], found: list[_Integer]) -> None:
+        """Read a value, and add the integers to change."""
         if kind in _INTEGERS:
-            value = self._varint()
-            yield _Integer(path, start, self.at, value >> 1 ^ -(value & 1))
+            start, value = self.at, self._varint()
+            if path in _CHANGED:
+                found.append(_Integer(path, start, self.at, value >> 1 ^ -(value & 1)))
         elif kind == _STRUCT:
             for number, inner in self.fields():
-                yield from self.integers(inner, (*path, number))
+                self.read(inner, (*path, number), found)
         elif kind in _LISTS:
             head = self._byte()
             for _ in range(self._varint() if head >> 4 == 15 else head >> 4):
-                yield from self.integers(head & 15, path)
+                self.read(head & 15, path, found)
         elif kind == _BINARY:
             size = self._varint()
             self.at += size
@@ -153,12 +155,10 @@ class _Compact:
 
     def _varint(self) -> int:
         value = shift = 0
-        while True:
-            byte = self._byte()
+        while (byte := self._byte()) >= 0x80:
             value |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                return value
             shift += 7
+        return value | byte << shift
 
 
 def _varint(value: int) -> bytes:

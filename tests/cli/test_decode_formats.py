@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import json
+import io
 import re
 import subprocess
 import sys
 import uuid
 from datetime import datetime
+import weakref
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from msmqwire import mqqb
 from msmqwire.capture import TABLES, arrow_schema, table_columns
+from msmqwire.cli.formats.parquet import Writer
+from msmqwire.cli.target import Sink
 from tests.capture import build
 from tests.cli.support import (
     LOCAL,
@@ -291,6 +296,23 @@ def test_threads_write_several_tables_and_the_first_rows_alike(tmp_path: Path) -
     limited = [msmqwire(*command, "-n", "8500", "-j", jobs) for jobs in ("1", "3")]
     assert limited[0] == limited[1]
     assert limited[0].stdout.count(b"\n") == 8500
+
+
+def test_parquet_keeps_no_buffers_of_small_batches() -> None:
+    """Those of a pipe have few rows, in buffers with space for many."""
+    values = [np.zeros(1_000) for _ in range(100)]
+    held = [weakref.ref(value) for value in values]
+    file = io.BytesIO()
+    with Sink(file, "a file") as sink:
+        writer = Writer(sink, pa.schema({"frame": pa.int64()}))
+        while values:
+            value = values.pop(0)
+            buffer = pa.foreign_buffer(value.ctypes.data, 8, value)
+            writer.write(pa.record_batch([pa.Array.from_buffers(pa.int64(), 1, [None, buffer])], ["frame"]))
+        del value, buffer
+        assert sum(each() is not None for each in held) < 64
+        writer.finish()
+        assert pq.read_table(io.BytesIO(file.getvalue())).num_rows == 100
 
 
 @pytest.mark.long
