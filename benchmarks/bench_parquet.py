@@ -1,4 +1,4 @@
-"""From a capture to Parquet: what a row costs, in one thread and two, beside pyarrow and with its other options."""
+"""From a capture to the formats of the command line; to Parquet beside pyarrow's writer and with its other options."""
 
 from __future__ import annotations
 
@@ -117,6 +117,22 @@ def test_jobs(
     report.ratio(rounds, TWO, ratio, rounds.spread(TWO, ONE), Target(1.7))
     benchmark.extra_info["times faster"] = round(ratio, 3)
     benchmark.pedantic(runs[1], rounds=1, iterations=1)
+
+
+def test_text(
+    benchmark: BenchmarkFixture, scale: Scale, report: Report, source: tuple[str, Path, int], tmp_path: Path
+) -> None:
+    """The formats for people beside JSON; the table as records, which is what 80 columns have space for."""
+    table, path, rows = source
+    runs = {name: partial(command, path, tmp_path / name, table, 1, "-T", name) for name in ("json", "brief", "table")}
+    contenders = [Contender(name, run, rows) for name, run in runs.items()]
+    rounds = measure(contenders, scale.slow_rounds, least=3, seconds=scale.seconds)
+    report.section(f"Capture file to text ({table}): {rows:,} rows")
+    report.heading("of JSON", "row")
+    for name in runs:
+        report.ratio(rounds, name, rounds.times_faster("json", name), rounds.spread("json", name))
+        benchmark.extra_info[name] = round(rounds.times_faster("json", name), 3)
+    benchmark.pedantic(runs["json"], rounds=1, iterations=1)
 
 
 def test_writer(

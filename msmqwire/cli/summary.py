@@ -184,7 +184,7 @@ def _for_people(table: pa.Table, *, files: bool, routes: bool) -> pa.Table:
         columns["minute"] = [f"{minute:%Y-%m-%d %H:%M}" for minute in columns["minute"]]
     titles = {"first_seen": "seen"}
     if routes and "src_port" in columns:
-        columns["src"] = list(map(route, table.to_pylist()))
+        columns["src"] = route(table).to_pylist()
         titles["src"] = "from → to"
         for name in ("src_port", "dst", "dst_port"):
             del columns[name]

@@ -15,11 +15,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
 from msmqwire import mqqb
-from msmqwire.capture import TABLES, arrow_schema, table_columns
+from msmqwire.capture import TABLES, arrow_schema, read_table, table_columns
+from msmqwire.cli.formats import table as table_format
 from msmqwire.cli.formats.parquet import Writer
 from msmqwire.cli.target import Sink
 from tests.capture import build
@@ -172,6 +174,44 @@ def test_brief_is_one_line_a_row(tmp_path: Path) -> None:
     alone = msmqwire("decode", OTHER, "-T", "brief", "--columns", "frame,src,type,fault").stdout.decode().splitlines()
     assert alone[0] == "2  request  src=10.30.4.18"
     assert alone[7] == "9  fault truncated: DirectoryServiceServerArray at byte 64  src=10.20.1.10"
+
+
+def test_brief_has_a_line_for_a_row_without_values() -> None:
+    arguments = (
+        "decode",
+        SESSION,
+        OTHER,
+        "-q",
+        "--table",
+        "messages",
+        "-T",
+        "brief",
+        "--columns",
+        "correlation_ordinal,label",
+    )
+    rows = expected_rows(SESSION, OTHER, table="messages")
+    shown = msmqwire(*arguments).stdout.decode().splitlines()
+    expected = ["  ".join(f"{name}={row[name]}" for name in arguments[-1].split(",") if row[name]) for row in rows]
+    assert shown == expected
+    assert "" in shown
+
+
+@pytest.mark.parametrize("width", ["50", "80", "110", "160"])
+def test_table_draws_rows_alike_one_by_one_and_together(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    drawn = []
+    for _ in range(2):
+        batches = []
+        for table in TABLES:
+            with read_table([LOCAL, SESSION, OTHER], table, guid="text", dictionaries=False) as reader:
+                file = io.BytesIO()
+                writer = table_format.Writer(Sink(file, "a file"), reader.schema)
+                for batch in reader:
+                    writer.write(batch)
+                batches.append(file.getvalue())
+        drawn.append(batches)
+        monkeypatch.setattr(table_format, "_fitting", lambda array, width: pc.less(pc.binary_length(array), 0))
+    assert drawn[0] == drawn[1]
 
 
 def test_table_of_many_rows_keeps_its_widths(tmp_path: Path) -> None:

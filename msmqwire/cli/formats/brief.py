@@ -6,8 +6,8 @@ import shutil
 from typing import TYPE_CHECKING
 
 from msmqwire.capture.schema import CAPTURE
-from msmqwire.cli.console import printable
-from msmqwire.cli.formats.people import Row, route, rows_of, shown, title, titles_of, values_of
+from msmqwire.cli.formats.cells import Array, joined, lists_like, pc, text, utf8_of
+from msmqwire.cli.formats.people import column, filled, fitted, phrase, route, shown, title, titles_of, without_empty
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,27 +37,34 @@ class Writer:
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Write a line a row."""
-        lines = (self._line(row) for row in rows_of(batch))
-        self._sink.write("".join(f"{self._fitted(line)}\n" for line in lines).encode("utf-8", "replace"))
-        self._sink.flush()
+        self._sink.write_lines(self._lines, batch)
 
     def finish(self) -> None:
         """Lines need no end."""
+        self._sink.finish()
 
-    def _line(self, row: Row) -> str:
-        where = [shown(row[name]) for name in self._places]
+    def _lines(self, batch: pa.RecordBatch) -> memoryview:
+        rows = len(batch)
+        words = [without_empty(column(batch, name)) for name in self._places]
         if self._has_route:
-            where.append(route(row))
-        if row.get("fault") is not None:
-            words = [f"fault {shown(row['fault'])}"]
-        else:
-            words = [title(row, self._titles), *(f"! {violation}" for violation in row.get("violations") or ())]
-        if self._whole:
-            words += [f"{name}={shown(row[name], whole=True)}" for name in self._fields if row[name]]
-        else:
-            words += [f"{name}={shown(value)}" for name, value in values_of(row, self._fields)]
-        return self._table + "  ".join(filter(None, [*where, *words]))
+            words.append(route(batch))
+        words.append(self._head(batch))
+        for name in self._fields:
+            values = filled(batch, name, whole=self._whole)
+            if values.null_count < rows:
+                words.append(joined(f"{name}=", values))
+        lines = joined(self._table, pc.fill_null(phrase(words, "  ", rows), text("")))
+        if self._width is not None:
+            lines = fitted(lines, self._width)
+        return utf8_of(joined(lines, "\n"))
 
-    def _fitted(self, line: str) -> str:
-        line = printable(line)
-        return line if self._width is None or len(line) <= self._width else line[: self._width - 1] + "…"
+    def _head(self, batch: pa.RecordBatch) -> Array:
+        names, parts = batch.schema.names, [title(batch, self._titles)]
+        if "violations" in names:
+            violations: Array = batch["violations"]
+            marked = lists_like(violations, joined("! ", shown(violations.flatten())))
+            parts.append(without_empty(pc.binary_join(marked, text("  "))))
+        head = phrase(parts, "  ", len(batch))
+        if "fault" not in names:
+            return head
+        return pc.coalesce(joined("fault ", shown(batch["fault"])), head)

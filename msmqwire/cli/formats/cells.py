@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import accumulate
 from struct import pack
@@ -25,8 +25,11 @@ pc: Any = pyarrow.compute
 # JSON must escape the controls of C0, the quotation mark and the backslash. It may escape the rest of UNPRINTABLE, and
 # so JSON lines cannot control a terminal.
 _ESCAPED = re.compile(f'[{UNPRINTABLE}"\\\\]')
-# The same for RE2, which needs code points in hexadecimal
-_ESCAPED_RE2 = "".join(f"\\x{{{ord(c):x}}}" if c != "-" else c for c in UNPRINTABLE).join(("[", '"\\\\]'))
+# RE2 needs code points in hexadecimal
+_UNPRINTABLE_RE2 = "".join(f"\\x{{{ord(c):x}}}" if c != "-" else c for c in UNPRINTABLE)
+_ESCAPED_RE2 = f'[{_UNPRINTABLE_RE2}"\\\\]'
+#: ``UNPRINTABLE`` for the functions of ``pc``
+UNPRINTABLE_RE2 = f"[{_UNPRINTABLE_RE2}]"
 
 
 def strings(values: Sequence[str]) -> Array:
@@ -67,7 +70,7 @@ def json_text(array: Array) -> Array:
         values = _quoted(_escaped(array))
     elif pa.types.is_timestamp(kind):
         values = _quoted(_times(array))
-    elif _is_bytes(kind):
+    elif is_bytes(kind):
         values = _quoted(plain_text(array))
     else:
         values = plain_text(array)
@@ -83,9 +86,9 @@ def plain_text(array: Array) -> Array:
         return _times(array)
     if pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_null(kind):
         return array.cast(pa.string())
-    if _is_bytes(kind):
+    if is_bytes(kind):
         digits = strings([value.hex() if value is not None else "" for value in array.to_pylist()])
-        return _null_where(array, digits)
+        return null_where(array, digits)
     raise TypeError(f"no text for {kind}")
 
 
@@ -98,7 +101,8 @@ def utf8_of(array: Array) -> memoryview:
     return memoryview(data)[ends[array.offset] : ends[array.offset + len(array)]]
 
 
-def _is_bytes(kind: Any) -> bool:
+def is_bytes(kind: Any) -> bool:
+    """Whether a type is binary, of any or of one size."""
     return pa.types.is_binary(kind) or pa.types.is_fixed_size_binary(kind)
 
 
@@ -119,12 +123,16 @@ def _quoted(array: Array) -> Array:
 
 
 def _escaped(array: Array) -> Array:
-    """Text with the escapes of JSON, which most text does not need."""
-    found = pc.fill_null(pc.match_substring_regex(array, _ESCAPED_RE2), _FALSE)
+    """Text with the escapes of JSON."""
+    return replaced(array, _ESCAPED_RE2, lambda value: _ESCAPED.sub(_escape, value))
+
+
+def replaced(array: Array, pattern: str, change: Callable[[str], str]) -> Array:
+    """Text changed by a function where a pattern of RE2 occurs, which is in few rows."""
+    found = pc.fill_null(pc.match_substring_regex(array, pattern), _FALSE)
     if not pc.any(found).as_py():
         return array
-    fixed = [_ESCAPED.sub(_escape, value) for value in array.filter(found).to_pylist()]
-    return pc.replace_with_mask(array, found, strings(fixed))
+    return pc.replace_with_mask(array, found, strings(list(map(change, array.filter(found).to_pylist()))))
 
 
 def _escape(match: re.Match[str]) -> str:
@@ -137,15 +145,20 @@ def _structs(array: Array) -> Array:
     parts: list[Array | str] = []
     for field, member in zip(array.type, array.flatten(), strict=True):
         parts += [("," if parts else "{") + f"{json.dumps(field.name)}:", json_text(member)]
-    return _null_where(array, joined(*parts, "}"))
+    return null_where(array, joined(*parts, "}"))
 
 
 def _lists(array: Array) -> Array:
+    items = pc.binary_join(lists_like(array, json_text(array.flatten())), text(","))
+    return null_where(array, joined("[", items, "]"))
+
+
+def lists_like(array: Array, items: Array) -> Array:
+    """Lists of other items, as many as the lists of an array have; an empty list where the array is null."""
     lengths = pc.fill_null(pc.list_value_length(array), _ZERO[0])
-    offsets = pa.concat_arrays([_ZERO, pc.cumulative_sum(lengths)])
-    items = pa.ListArray.from_arrays(offsets, json_text(array.flatten()))
-    return _null_where(array, joined("[", pc.binary_join(items, text(",")), "]"))
+    return pa.ListArray.from_arrays(pa.concat_arrays([_ZERO, pc.cumulative_sum(lengths)]), items)
 
 
-def _null_where(array: Array, values: Array) -> Array:
+def null_where(array: Array, values: Array) -> Array:
+    """The values, null where the array is."""
     return pc.if_else(array.is_valid(), values, NO_TEXT) if array.null_count else values

@@ -1,17 +1,33 @@
-"""Rows in words for people: values shortened, times to the microsecond, nothing that controls a terminal."""
+"""Columns as text for people: values shortened, times to the microsecond, nothing that controls a terminal.
+
+``pyarrow.compute`` makes the text of a column at once, as for JSON.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
 
 from msmqwire.capture.schema import CAPTURE
 from msmqwire.cli.console import printable
-from msmqwire.cli.formats.cells import plain_text
+from msmqwire.cli.formats.cells import (
+    NO_TEXT,
+    UNPRINTABLE_RE2,
+    Array,
+    is_bytes,
+    joined,
+    lists_like,
+    null_where,
+    pc,
+    plain_text,
+    replaced,
+    strings,
+    text,
+)
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from msmqwire.cli.target import Sink
 
 #: The columns that name a row; those that a table has make its title.
@@ -22,14 +38,14 @@ _OF_MESSAGES = (
     "response_queue", "label", "message_class_name", "correlation_ordinal", "message_size", "body", "body_text",
     "notification", "fault", "violations",
 )  # fmt: skip
-_TIMES = frozenset({"time", "sent_time"})
 
 _LONGEST_TEXT = 64
 _BREAKS = str.maketrans({"\n": "\\n", "\r": "\\r", "\t": "\\t"})
 _MOST_BYTES = 20
-_MOST_ITEMS = 4
-
-Row = dict[str, Any]
+#: The items of a list that are shown.
+MOST_ITEMS = 4
+_FAULT = {"code", "field", "offset"}
+_OF_PROPERTIES = ("id", "name", "type")
 
 
 def columns_shown(table: str) -> tuple[str, ...] | None:
@@ -59,75 +75,148 @@ def titles_of(names: Sequence[str]) -> list[str]:
     return [name for name in _TITLES if name in names]
 
 
-def title(row: Row, names: Sequence[str]) -> str:
-    """The title of a row."""
-    return " ".join(shown(row[name]) for name in names if row[name] is not None)
+def title(batch: pa.RecordBatch, names: Sequence[str]) -> Array:
+    """The title of each row, null where it would be empty."""
+    return phrase([shown(batch[name]) for name in names], " ", len(batch))
 
 
-def rows_of(batch: pa.RecordBatch) -> Iterator[Row]:
-    """The rows of a batch, with times as text."""
-    columns: dict[str, list[Any]] = {}
-    for name, column in zip(batch.schema.names, batch.columns, strict=True):
-        columns[name] = plain_text(column).to_pylist() if name in _TIMES else column.to_pylist()
-    for name in _TIMES & columns.keys():
-        columns[name] = [None if text is None else _short_time(text) for text in columns[name]]
-    if "sent_time" in columns:  # whole seconds
-        columns["sent_time"] = [text and text.removesuffix(".000000") for text in columns["sent_time"]]
-    for values in zip(*columns.values(), strict=True):
-        yield dict(zip(columns, values, strict=True))
+def phrase(parts: Sequence[Array], separator: str, rows: int) -> Array:
+    """The parts of each row that are not null, joined; null where all are."""
+    if not parts:
+        return pa.nulls(rows, pa.string())
+    # The first part is not null: pyarrow 26 drops rows whose parts are all null
+    found = pc.binary_join_element_wise(text(""), *parts, text(separator), null_handling="skip")
+    return without_empty(pc.utf8_slice_codeunits(found, len(separator)))
 
 
-def values_of(row: Row, names: Sequence[str]) -> Iterator[tuple[str, Any]]:
-    """The fields of a row that are not null, zero or empty; of a body that is text, the text."""
-    for name in names:
-        if row[name] and not (name == "body" and row.get("body_text")):
-            yield name, row[name]
+def route(batch: Any) -> Array:
+    """The sender and the receiver of each row."""
+    ends = [_endpoints(batch[name], batch[f"{name}_port"]) for name in ("src", "dst")]
+    return joined(ends[0], " → ", ends[1])
 
 
-def _short_time(text: str) -> str:
-    """A time of ISO 8601 without its zone; to the microsecond if that is exact."""
-    return text.replace("T", " ").removesuffix("Z").removesuffix("000")
+def _endpoints(addresses: Array, ports: Array) -> Array:
+    hosts = pc.fill_null(addresses, text(""))
+    bracketed = pc.if_else(pc.match_substring(hosts, ":"), joined("[", hosts, "]"), hosts)
+    return pc.coalesce(joined(bracketed, ":", plain_text(ports)), hosts)
 
 
-def route(row: Row) -> str:
-    """The sender and the receiver of a row."""
-    return f"{_endpoint(row['src'], row['src_port'])} → {_endpoint(row['dst'], row['dst_port'])}"
+def column(batch: pa.RecordBatch, name: str, *, whole: bool = False) -> Array:
+    """A column of a table as ``shown`` shows it; the time when a message was sent has whole seconds."""
+    values = shown(batch[name], whole=whole)
+    return pc.replace_substring_regex(values, r"\.000000$", "") if name == "sent_time" else values
 
 
-def _endpoint(address: str | None, port: int | None) -> str:
-    if port is None:
-        return shown(address)
-    return f"[{address}]:{port}" if ":" in (address or "") else f"{shown(address)}:{port}"
+def filled(batch: pa.RecordBatch, name: str, *, whole: bool = False) -> Array:
+    """A column as text, null where a value is null, zero or empty; of a body that is text, the text."""
+    values = _filled(batch[name], column(batch, name, whole=whole))
+    if name == "body" and "body_text" in batch.schema.names and not whole:
+        values = pc.if_else(_filled(batch["body_text"], shown(batch["body_text"])).is_valid(), NO_TEXT, values)
+    return values
 
 
-def shown(value: Any, *, whole: bool = False) -> str:
-    """Any value of a table in a few words, or a text whole; a line break is a backslash and a letter."""
-    if value is None:
-        return ""
-    if isinstance(value, dict):
-        return _shown_struct(value)
-    if isinstance(value, list):
-        return ", ".join(items(value))
-    if isinstance(value, bytes):
-        return value.hex() if len(value) <= _MOST_BYTES else f"{value[:_MOST_BYTES].hex()}…"
-    text = printable(str(value).translate(_BREAKS))
-    return text if whole or len(text) <= _LONGEST_TEXT else text[: _LONGEST_TEXT - 1] + "…"
+def _filled(array: Array, values: Array) -> Array:
+    """The values, null where a value of the array is null, zero or empty."""
+    kind = array.type
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        return pc.if_else(pc.equal(array, strings(["0"]).cast(kind)[0]), NO_TEXT, values)
+    if pa.types.is_boolean(kind):
+        return pc.if_else(array, values, NO_TEXT)
+    return without_empty(values)
 
 
-def items(values: list[Any]) -> list[str]:
-    """The first items of a list, and how many more it has."""
-    more = [f"… {len(values) - _MOST_ITEMS} more"] if len(values) > _MOST_ITEMS else []
-    return [*(shown(item) for item in values[:_MOST_ITEMS]), *more]
+def shown(array: Array, *, whole: bool = False) -> Array:
+    """Any column in a few words, or text whole; null stays null. A line break is a backslash and a letter."""
+    kind = array.type
+    if array.null_count == len(array):
+        return pa.nulls(len(array), pa.string())
+    if pa.types.is_list(kind):
+        return _shown_lists(array)
+    if pa.types.is_struct(kind):
+        return null_where(array, _shown_structs(array))
+    if pa.types.is_string(kind):
+        return _shown_text(array, whole)
+    if is_bytes(kind):
+        return _shown_bytes(array.cast(pa.binary()))
+    if pa.types.is_timestamp(kind):
+        return _shown_times(array)
+    if pa.types.is_boolean(kind):
+        return pc.if_else(array, text("True"), text("False"))
+    if pa.types.is_integer(kind):
+        return plain_text(array)
+    # Columns of a query may have any type
+    values = strings(["" if value is None else str(value) for value in array.to_pylist()])
+    return null_where(array, _shown_text(values, whole))
 
 
-def _shown_struct(value: dict[str, Any]) -> str:
-    if set(value) == {"code", "field", "offset"}:
-        return f"{value['code']}: {value['field']} at byte {value['offset']}"
-    if {"id", "name", "type"} < set(value):
+def fitted(array: Array, length: int) -> Array:
+    """Text truncated to a number of characters."""
+    long = pc.greater(pc.utf8_length(array), length)
+    if not pc.any(long).as_py():
+        return array
+    return pc.if_else(long, joined(pc.utf8_slice_codeunits(array, 0, length - 1), "…"), array)
+
+
+def without_empty(array: Array) -> Array:
+    """Text, null where it is empty."""
+    return pc.if_else(pc.equal(array, text("")), NO_TEXT, array)
+
+
+def items(array: Array, most: int | None = MOST_ITEMS) -> Array:
+    """The first items of lists, shown, and how many more there are."""
+    lists = lists_like(array, pc.fill_null(shown(array.flatten()), text("")))
+    if most is None:
+        return lists
+    lengths = pc.list_value_length(array)
+    if not pc.any(pc.greater(lengths, most)).as_py():
+        return lists
+    first = pc.list_slice(lists, 0, most)
+    return pa.array(
+        [
+            each if each is None or count <= most else [*each, f"… {count - most} more"]
+            for each, count in zip(first.to_pylist(), lengths.to_pylist(), strict=True)
+        ],
+        pa.list_(pa.string()),
+    )
+
+
+def _shown_lists(array: Array) -> Array:
+    return pc.binary_join(items(array), text(", "))
+
+
+def _shown_structs(array: Array) -> Array:
+    names = [field.name for field in array.type]
+    members = dict(zip(names, array.flatten(), strict=True))
+    if set(names) == _FAULT:
+        code, field, offset = (pc.fill_null(shown(members[name]), text("")) for name in ("code", "field", "offset"))
+        return joined(code, ": ", field, " at byte ", offset)
+    if set(_OF_PROPERTIES) < set(names):
         # A property: one other member is its value
-        worth = [shown(item) for name, item in value.items() if name not in ("id", "name", "type") and item is not None]
-        return " ".join([value["name"], *worth])
+        values = [shown(member) for name, member in members.items() if name not in _OF_PROPERTIES]
+        return phrase([shown(members["name"]), *values], " ", len(array))
     # The first member is a name, the others are flags
-    (_, first), *others = value.items()
-    notes = [name if member is True else f"{name} {shown(member)}" for name, member in others if member]
-    return f"{shown(first)} ({', '.join(notes)})" if notes else shown(first)
+    first, *others = names
+    notes = []
+    for name in others:
+        value = _filled(members[name], shown(members[name]))
+        flag = pa.types.is_boolean(members[name].type)
+        notes.append(pc.if_else(value.is_valid(), text(name), NO_TEXT) if flag else joined(f"{name} ", value))
+    named = pc.fill_null(shown(members[first]), text(""))
+    return pc.coalesce(joined(named, " (", phrase(notes, ", ", len(array)), ")"), named)
+
+
+def _shown_text(array: Array, whole: bool) -> Array:
+    array = replaced(array, UNPRINTABLE_RE2, lambda value: printable(value.translate(_BREAKS)))
+    return array if whole else fitted(array, _LONGEST_TEXT)
+
+
+def _shown_bytes(array: Array) -> Array:
+    digits = plain_text(pc.binary_slice(array, 0, _MOST_BYTES))
+    long = pc.greater(pc.binary_length(array), _MOST_BYTES)
+    return pc.if_else(long, joined(digits, "…"), digits)
+
+
+def _shown_times(array: Array) -> Array:
+    """Times of UTC without the zone, to the microsecond if that is exact."""
+    times = array.cast(pa.timestamp("ns")).cast(pa.string())
+    return pc.replace_substring_regex(times, pattern="000$", replacement="")

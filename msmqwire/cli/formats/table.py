@@ -1,30 +1,44 @@
-"""The table for people, drawn by rich as rows come, in widths that the first rows need."""
+"""The table for people, drawn as rows come, in widths that the first rows need.
+
+``pyarrow.compute`` draws the rows whose cells fit; cells that must be folded are drawn a row at a time.
+"""
 
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Iterator
+from functools import lru_cache
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from rich.box import SIMPLE_HEAD
+import pyarrow as pa
 from rich.cells import cell_len
-from rich.console import Console, RenderableType
-from rich.table import Table
+from rich.color import ColorSystem
+from rich.console import Console
+from rich.style import Style
 from rich.text import Text
 
 from msmqwire.capture.schema import CAPTURE
 from msmqwire.cli.console import printable
-from msmqwire.cli.formats.people import Row, items, route, rows_of, shown, title, titles_of, values_of
+from msmqwire.cli.formats.cells import Array, joined, lists_like, pc, strings, text, utf8_of
+from msmqwire.cli.formats.people import MOST_ITEMS, column, filled, items, phrase, route, shown, title, titles_of
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from msmqwire.cli.target import Sink
 
-_CHUNK = 200  # rows drawn at once; the first of them give the widths
+_CHUNK = 4096  # rows drawn at once
+_FIRST = 200  # rows that give the widths
 _LONGEST_BESIDE = 44  # a longer text stands below its label
 _GUID = 36
-_GAP = 2
+_GAP = "  "
+_MOST_REPEATED = 1000  # of RE2
+# Characters that may take no column of a terminal or two; the Latin ones, arrow and ellipsis take one
+_MAYBE_WIDE = re.compile("[^ -\u02ff→…]")
+_MAYBE_WIDE_RE2 = r"[^ -\x{2ff}→…\n]"
+_STYLES = re.compile("\x1b\\[[0-9;]*m")
+
+Row = list[str]
 
 
 class Writer:
@@ -35,10 +49,10 @@ class Writer:
     """
 
     def __init__(self, sink: Sink, schema: pa.Schema, *, table: str = "") -> None:
-        # Characters that a terminal cannot show must not fail
-        self._text = io.TextIOWrapper(sink, encoding="utf-8", errors="replace", write_through=True)
-        self._console = _Console(file=self._text, markup=False, highlight=False, emoji=False)
-        self._layout = _layout(schema.names)
+        self._sink = sink
+        self._terminal = _Terminal(sink)
+        names = schema.names
+        self._layout = (_Packets if set(CAPTURE.names) <= set(names) else _Columns)(names, self._terminal)
         self._widths: list[int] | None = None
         self._begun = False
         self._file: str | None = None
@@ -46,48 +60,73 @@ class Writer:
     def write(self, batch: pa.RecordBatch) -> None:
         """Draw the rows of one batch."""
         for start in range(0, batch.num_rows, _CHUNK):
-            rows = list(rows_of(batch.slice(start, _CHUNK)))
-            for file, group in _by_file(rows, self._layout.by_file):
-                self._draw(file, group)
+            rows = batch.slice(start, _CHUNK)
+            for file, group in _by_file(rows) if self._layout.by_file else [(None, rows)]:
+                self._draw(file, self._layout.cells(group))
+            self._sink.flush()
 
     def finish(self) -> None:
-        """Release the sink."""
+        """Write that there are no rows, if there are none."""
         if not self._begun:
-            self._console.print(Text("no rows", "dim"))
-        self._text.detach()
+            self._sink.write((self._terminal.styled("no rows", "dim") + "\n").encode())
 
-    def _draw(self, file: str | None, rows: list[Row]) -> None:
-        cells = [self._layout.cells(row) for row in rows]
+    def _draw(self, file: str | None, cells: list[Array]) -> None:
+        headers, layout = self._layout.headers, self._layout
         heading = not self._begun or file != self._file
         if heading:
-            self._widths = _widths(self._layout.headers, cells, self._console.width, self._layout.last)
-            if file is not None:
-                self._console.print(Text(printable(file), "bold"), soft_wrap=True)
+            first = [list(row) for row in zip(*(cell.slice(0, _FIRST).to_pylist() for cell in cells), strict=True)]
+            self._widths = _widths(headers, first, self._terminal.width, layout.last)
+            lines = [] if file is None else [self._terminal.styled(printable(file), "bold")]
+            if self._widths is not None:
+                heads = [self._terminal.styled(header, "bold") for header in headers]
+                rule = "─" * (sum(self._widths) + len(_GAP) * (len(headers) - 1))
+                lines += [*_beside(heads, self._widths, layout.numbers), rule]
+            self._sink.write("".join([f"{line}\n" for line in lines]).encode())
         self._begun, self._file = True, file
         if self._widths is None:
-            for row in cells:
-                self._console.print(self._layout.record(row))
-                self._console.print()
+            drawn, fits = layout.records(cells, self._terminal.width)
         else:
-            self._draw_columns(cells, self._widths, heading)
+            drawn, fits = _drawn_beside(cells, self._widths, layout.numbers)
+        self._sink.write(utf8_of(joined(self._folded(drawn, fits, cells), "\n")))
 
-    def _draw_columns(self, cells: list[list[Text]], widths: list[int], heading: bool) -> None:
-        # One blank of padding and one that the box draws between columns: _GAP
-        table = Table(box=SIMPLE_HEAD, show_header=heading, show_edge=False, padding=(0, 1, 0, 0), pad_edge=False)
-        for header, width in zip(self._layout.headers, widths, strict=True):
-            right = header in self._layout.numbers
-            table.add_column(header, width=width, justify="right" if right else "left", overflow="fold")
-        for row in cells:
-            table.add_row(*row)
-        self._console.print(table)
+    def _folded(self, drawn: Array, fits: Array, cells: list[Array]) -> Array:
+        """The drawn rows; those that do not fit are drawn anew with folded cells."""
+        if pc.all(fits).as_py():
+            return drawn
+        folded = []
+        for row in zip(*(cell.filter(pc.invert(fits)).to_pylist() for cell in cells), strict=True):
+            if self._widths is None:
+                lines = [*self._layout.record(list(row), self._terminal.width), ""]
+            else:
+                lines = list(_beside(list(row), self._widths, self._layout.numbers))
+            folded.append("\n".join(lines))
+        return pc.replace_with_mask(drawn, pc.invert(fits), strings(folded))
 
 
-class _Console(Console):
-    """A console that leaves broken pipes to the command."""
+class _Terminal:
+    """The width of the output, and the styles that it shows."""
 
-    def on_broken_pipe(self) -> None:
-        """Raise the error that is being handled."""
-        raise
+    def __init__(self, sink: Sink) -> None:
+        file = io.TextIOWrapper(sink)
+        console = Console(file=file)
+        self.width = console.width
+        self._is_plain = console.color_system is None or console.legacy_windows
+        self._has_colours = not console.no_color
+        file.detach()
+
+    def styled(self, text: str, style: str) -> str:
+        """A text in a style."""
+        before, after = self.style(style)
+        return before + text + after
+
+    def style(self, style: str) -> tuple[str, str]:
+        """What begins and ends a style."""
+        if self._is_plain:
+            return "", ""
+        ink = Style.parse(style)
+        ink = ink if self._has_colours else ink.without_color
+        before, _, after = ink.render("x", color_system=ColorSystem.STANDARD).partition("x")
+        return before, after
 
 
 class _Columns:
@@ -95,21 +134,29 @@ class _Columns:
 
     by_file = False
     last = 24
-    numbers: frozenset[str] = frozenset()
+    numbers: frozenset[int] = frozenset()
 
-    def __init__(self, names: list[str]) -> None:
-        self.headers = tuple(names)
+    def __init__(self, names: list[str], terminal: _Terminal) -> None:
+        self.headers = tuple(map(printable, names))
+        longest = max(map(len, self.headers), default=0)
+        self._labels = [terminal.styled(f"{header:{longest}} ", "dim") for header in self.headers]
 
-    def cells(self, row: Row) -> list[Text]:
-        return [Text(shown(row[name], whole=True)) for name in self.headers]
+    def cells(self, rows: pa.RecordBatch) -> list[Array]:
+        return [pc.fill_null(column(rows, name, whole=True), text("")) for name in rows.schema.names]
 
-    def record(self, cells: list[Text]) -> RenderableType:
-        grid = Table.grid(padding=(0, 1, 0, 0))
-        grid.add_column(style="dim", no_wrap=True)
-        grid.add_column(overflow="fold")
-        for header, cell in zip(self.headers, cells, strict=True):
-            grid.add_row(header, cell)
-        return grid
+    def records(self, cells: list[Array], width: int) -> tuple[Array, Array]:
+        parts: list[Array | str] = []
+        for label, cell in zip(self._labels, cells, strict=True):
+            parts += [label, cell, "\n"]
+        drawn = joined(*parts)
+        return drawn, _fitting(drawn, width)
+
+    def record(self, row: Row, width: int) -> Iterator[str]:
+        for label, cell in zip(self._labels, row, strict=True):
+            size = _size(label)
+            for line in _folded_lines(cell, max(1, width - size)):
+                yield label + line
+                label = " " * size
 
 
 class _Packets:
@@ -117,74 +164,142 @@ class _Packets:
 
     by_file = True
     last = 21 + _GUID  # a label and a GUID
-    numbers = frozenset({"frame"})
+    numbers = frozenset({0})
     headers: tuple[str, ...] = ("frame", "time (UTC)", "from → to", "packet")
 
-    def __init__(self, names: list[str]) -> None:
+    def __init__(self, names: list[str], terminal: _Terminal) -> None:
+        self._terminal = terminal
         self._titles = titles_of(names)
         apart = {*CAPTURE.names, *self._titles, "fault", "violations"}
         self._fields = [name for name in names if name not in apart]
 
-    def cells(self, row: Row) -> list[Text]:
-        return [Text(shown(row["frame"])), Text(shown(row["time"])), Text(route(row)), self._packet(row)]
+    def cells(self, rows: pa.RecordBatch) -> list[Array]:
+        place = [shown(rows["frame"]), column(rows, "time"), route(rows)]
+        return [*(pc.fill_null(cell, text("")) for cell in place), self._packets(rows)]
 
-    def record(self, cells: list[Text]) -> RenderableType:
+    def records(self, cells: list[Array], width: int) -> tuple[Array, Array]:
         *place, packet = cells
-        return Text("\n").join([Text("  ").join(place), packet])
+        drawn = joined(pc.binary_join_element_wise(*place, text("  ")), "\n", packet, "\n")
+        return drawn, _fitting(drawn, width)
 
-    def _packet(self, row: Row) -> Text:
-        if row.get("fault") is not None:
-            return Text.assemble(("fault ", "bold red"), shown(row["fault"]))
-        head = Text(title(row, self._titles), "bold cyan")
-        for violation in row.get("violations") or ():
-            head.append(f"  ! {violation}", "yellow")
-        values = {name: _lines(name, value) for name, value in values_of(row, self._fields)}
-        longest = max(map(len, values), default=0)
-        lines = [head]
-        for name, (first, *more) in values.items():
-            if len(first) > _LONGEST_BESIDE:
-                lines += [Text(f" {name}", "dim"), *(Text(f"  {text}") for text in (first, *more))]
-            else:
-                lines.append(Text.assemble((f" {name:{longest}} ", "dim"), first))
-                lines += [Text(" " * (longest + 2) + text) for text in more]
-        return Text("\n").join(lines)
+    def record(self, row: Row, width: int) -> Iterator[str]:
+        *place, packet = row
+        yield from _folded_lines("  ".join(place), width)
+        yield from _folded_lines(packet, width)
+
+    def _packets(self, rows: pa.RecordBatch) -> Array:
+        fields = {name: filled(rows, name) for name in self._fields}
+        fields = {name: values for name, values in fields.items() if values.null_count < len(rows)}
+        longest: Array = pa.repeat(pa.array([0], pa.int32())[0], len(rows))
+        for name, values in fields.items():
+            longest = pc.if_else(values.is_valid(), pc.max_element_wise(longest, len(name)), longest)
+        lines = [self._heads(rows)]
+        lines += [self._labelled(rows[name], name, values, longest) for name, values in fields.items()]
+        packets = phrase(lines, "\n", len(rows))
+        if "fault" in rows.schema.names and rows["fault"].null_count < len(rows):
+            before, after = self._terminal.style("bold red")
+            packets = pc.coalesce(joined(f"{before}fault {after}", shown(rows["fault"])), packets)
+        return pc.fill_null(packets, text(""))
+
+    def _heads(self, rows: pa.RecordBatch) -> Array:
+        before, after = self._terminal.style("bold cyan")
+        titles = joined(before, pc.fill_null(title(rows, self._titles), text("")), after)
+        if "violations" not in rows.schema.names:
+            return titles
+        before, after = self._terminal.style("yellow")
+        violations: Array = rows["violations"]
+        marked = lists_like(violations, joined(f"  {before}! ", shown(violations.flatten()), after))
+        return joined(titles, pc.binary_join(marked, text("")))
+
+    def _labelled(self, array: Array, name: str, values: Array, longest: Array) -> Array:
+        """The lines of each value: a list of properties, or of long items, has a line for each item."""
+        before, after = self._terminal.style("dim")
+        sizes = range(pc.max(longest).as_py() + 1)
+        beside, below = values, values
+        if pa.types.is_list(array.type):
+            each = items(array, None if name == "properties" else MOST_ITEMS)
+            margins = strings(["\n" + " " * (size + 2) for size in sizes]).take(longest)
+            apart = values.is_valid() if name == "properties" else pc.greater(pc.utf8_length(values), _GUID)
+            beside = pc.if_else(apart, pc.binary_join(each, margins), values)
+            below = pc.if_else(apart, pc.binary_join(each, text("\n  ")), values)
+        labels = strings([f"{before} {name:{size}}{after} " for size in sizes]).take(longest)
+        is_long = pc.match_substring_regex(below, f"^[^\n]{{{_LONGEST_BESIDE + 1},}}")
+        return pc.if_else(is_long, joined(f"{before} {name}{after}\n  ", below), joined(labels, beside))
 
 
-def _layout(names: list[str]) -> _Packets | _Columns:
-    if set(CAPTURE.names) <= set(names):
-        return _Packets(names)
-    return _Columns(names)
-
-
-def _lines(name: str, value: object) -> list[str]:
-    """A value beside its label: a list of properties, or of long items, has a line for each."""
-    if not isinstance(value, list):
-        return [shown(value)]
-    if name == "properties":
-        return [shown(item) for item in value]
-    text = shown(value)
-    return items(value) if len(text) > _GUID else [text]
-
-
-def _by_file(rows: list[Row], apart: bool) -> Iterator[tuple[str | None, list[Row]]]:
+def _by_file(rows: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
+    runs = pc.run_end_encode(rows["file"])
     start = 0
-    for end in range(1, len(rows) + 1):
-        if end == len(rows) or (apart and rows[end]["file"] != rows[start]["file"]):
-            yield (rows[start]["file"] if apart else None), rows[start:end]
-            start = end
+    for file, end in zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True):
+        yield file, rows.slice(start, end - start)
+        start = end
 
 
-def _widths(headers: tuple[str, ...], cells: list[list[Text]], width: int, keep: int) -> list[int] | None:
+def _drawn_beside(cells: list[Array], widths: list[int], numbers: frozenset[int]) -> tuple[Array, Array]:
+    """Cells beside each other, and which rows need no folding."""
+    *front, last = cells
+    padded = [
+        pc.utf8_lpad(cell, width) if at in numbers else pc.utf8_rpad(cell, width)
+        for at, (cell, width) in enumerate(zip(front, widths, strict=False))
+    ]
+    margin = " " * (sum(widths[:-1]) + len(_GAP) * len(front))
+    fits = _fitting(cells[0], widths[0])
+    for cell, width in zip(cells[1:], widths[1:], strict=True):
+        fits = pc.and_(fits, _fitting(cell, width))
+    lines = pc.binary_join_element_wise(*padded, pc.replace_substring(last, "\n", "\n" + margin), text(_GAP))
+    return pc.utf8_rtrim(lines, " "), fits
+
+
+def _beside(row: Row, widths: list[int], numbers: frozenset[int]) -> Iterator[str]:
+    """The lines of cells beside each other, folded to their widths."""
+    *front, last = [_folded_lines(cell, width) for cell, width in zip(row, widths, strict=True)]
+    height = max(map(len, front), default=0)
+    for lines in zip_longest(*front, last[:height], fillvalue=""):
+        padded = []
+        for at, (line, width) in enumerate(zip(lines, widths, strict=True)):
+            blank = " " * (width - _size(line))
+            padded.append(blank + line if at in numbers else line + blank)
+        yield _GAP.join(padded).rstrip(" ")
+    margin = " " * (sum(widths[:-1]) + len(_GAP) * len(front))
+    yield from [margin + line for line in last[height:]]
+
+
+def _fitting(array: Array, width: int) -> Array:
+    """Which texts have only lines that are known to be no longer than a width."""
+    limit = min(width, _MOST_REPEATED - 1) + 1
+    return pc.invert(pc.match_substring_regex(array, f"[^\n]{{{limit},}}|{_MAYBE_WIDE_RE2}"))
+
+
+def _size(text: str) -> int:
+    """The columns of a terminal that text takes."""
+    return cell_len(_STYLES.sub("", text)) if _MAYBE_WIDE.search(text) else len(text)
+
+
+def _folded_lines(text: str, width: int) -> list[str]:
+    """Lines no longer than a width, folded at blanks, and words at any character; folded lines lose their style."""
+    lines: list[str] = []
+    for line in text.split("\n"):
+        lines += [line] if _size(line) <= width else _folds(_STYLES.sub("", line), width)
+    return lines
+
+
+@lru_cache(maxsize=4096)
+def _folds(line: str, width: int) -> list[str]:
+    return [part.plain.rstrip() for part in Text(line).wrap(_CONSOLE, width, overflow="fold")]
+
+
+_CONSOLE = Console(file=io.StringIO())
+
+
+def _widths(headers: tuple[str, ...], rows: list[Row], width: int, keep: int) -> list[int] | None:
     """A width for each column: what the first rows need, and the rest for the last one; None if they do not fit.
 
     The last column needs ``keep``, if it is that wide. To make space for it, columns before it are folded at blanks,
     first those where that saves most.
     """
-    lines = [
-        [header, *(line for row in cells for line in row[at].plain.split("\n"))] for at, header in enumerate(headers)
-    ]
-    available = width - _GAP * (len(headers) - 1)
-    *front, last = [max(map(cell_len, column)) for column in lines]
+    lines = [[header, *(line for row in rows for line in row[at].split("\n"))] for at, header in enumerate(headers)]
+    available = width - len(_GAP) * (len(headers) - 1)
+    *front, last = [max(map(_size, column)) for column in lines]
     wanted = min(last, keep)
     savings = [column - _folded(text, 0) for column, text in zip(front, lines, strict=False)]
     for at in sorted(range(len(front)), key=savings.__getitem__, reverse=True):
@@ -202,7 +317,7 @@ def _folded(lines: list[str], width: int) -> int:
         used = 0
         # An arrow stays with the word before it
         for word in line.replace(" →", "→→").split(" "):
-            size = cell_len(word)
+            size = _size(word)
             used = used + 1 + size if used and used + 1 + size <= width else size
             longest = max(longest, used)
     return longest
