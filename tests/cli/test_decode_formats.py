@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import io
+import json
 import re
 import subprocess
 import sys
 import uuid
-from datetime import datetime
 import weakref
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
