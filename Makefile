@@ -113,6 +113,10 @@ bench: $(DONE)/bench build ## measure the speed (1,000,000 rows and more) and wr
 bench-quick: $(DONE)/bench build ## the same benchmarks on few rows: do they run, are their answers right
 	$(PY) -m pytest benchmarks --quick $(ARGS)
 
+.PHONY: bench-compare
+bench-compare: $(DONE)/bench build ## compare the speed with that of a commit: make bench-compare BASE=main; fails on a loss over 5%
+	$(PY) -m benchmarks.commits $(or $(BASE),$(error name a commit, as in make bench-compare BASE=main)) $(ARGS)
+
 .PHONY: instructions
 instructions: $(DONE)/bench build ## count the instructions a row of every kernel (needs valgrind; ARGS=--write records them)
 	$(PY) -m benchmarks.instructions $(ARGS)
