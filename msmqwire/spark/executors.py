@@ -5,8 +5,10 @@ This module is pickled by value, since an executor without the package has to ru
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable
+from functools import cache
 from importlib import import_module
 from types import MethodType
 from typing import Any, cast
@@ -44,7 +46,6 @@ def _received(version: str, data: bytes) -> Any:
         This process has no such package, or another version of it.
     """
     # Only what an executor without the package can import
-    import gc
     import pickle
     import socket
     import sys
@@ -64,10 +65,19 @@ def _received(version: str, data: bytes) -> Any:
     kind, state = pickle.loads(data)
     one = kind.__new__(kind)
     vars(one).update(state)
-    if not gc.get_freeze_count():
-        # Spark's workers collect garbage after each task; to walk all imported modules would take 40 ms of it
-        gc.freeze()
+    from msmqwire.spark.executors import _freeze
+
+    _freeze()
     return one
+
+
+@cache
+def _freeze() -> None:
+    """Leave imported modules out of garbage collections: Spark's workers collect after each task, 40 ms with them.
+
+    Once in a process, and without ``gc.get_freeze_count``, which walks all that is left out.
+    """
+    gc.freeze()
 
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])

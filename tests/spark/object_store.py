@@ -11,10 +11,6 @@ from typing import Any
 import pytest
 from pyarrow import fs
 
-pytest.importorskip("moto")
-
-from moto.server import ThreadedMotoServer
-
 
 class ObjectStore:
     """A server with one bucket, ``captures``."""
@@ -44,7 +40,8 @@ class ObjectStore:
 
 @contextmanager
 def object_store() -> Iterator[ObjectStore]:
-    server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+    # Imported here, since it takes a second and each process of the tests imports this module
+    server = pytest.importorskip("moto.server").ThreadedMotoServer("127.0.0.1", 0, verbose=False)
     server.start()
     try:
         host, port = server.get_host_and_port()
