@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 import pyarrow as pa
@@ -85,6 +86,7 @@ def spark_columns(columns: Iterable[Column], guid: wire.GuidForm = "text") -> tu
     return tuple(result)
 
 
+@cache
 def table_columns(table: str, guid: wire.GuidForm = "text") -> tuple[SparkColumn, ...]:
     """All columns of one of ``capture.TABLES``, the capture columns first."""
     return spark_columns((*CAPTURE.all_columns, *TABLES[table].table.all_columns), guid)
