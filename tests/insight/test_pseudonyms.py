@@ -151,6 +151,8 @@ def test_letters_of_other_scripts_become_ideographs() -> None:
     assert all(0x4E00 <= ord(letter) < 0x4E00 + 0x51A0 for word in found[:-2] for letter in word)
     assert all(0x20000 <= ord(letter) < 0x20000 + 0xA6D0 for letter in found[-1])
     assert found[0][0] != found[0][1]
+    assert 0x4E00 <= ord(PSEUDONYMS.text("\uffdc")) < 0x4E00 + 0x51A0
+    assert ord(PSEUDONYMS.text("\U00010000")) >= 0x20000
 
 
 @pytest.mark.parametrize("address", ["0.0.0.0", "127.0.0.1", "255.255.255.255", "224.0.0.1", "::", "::1", "ff02::1"])

@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 duckdb = pytest.importorskip("duckdb")
 
-from msmqwire.capture import TABLES, arrow_schema, read_table  # noqa: E402
-from msmqwire.insight.sql import Condition, SqlError, connect  # noqa: E402
+from msmqwire.capture import TABLES, TablesReader, arrow_schema, read_table, read_tables  # noqa: E402
+from msmqwire.insight.sql import Condition, SqlError, _Captured, connect  # noqa: E402
 from tests.insight.captures import EXAMPLES, message, stream  # noqa: E402
 from tests.insight.captures import write as write_capture  # noqa: E402
 
@@ -83,6 +84,19 @@ def test_a_query_decodes_the_columns_that_it_needs(captures: list[Path]) -> None
         database.query("SELECT sum(message_size) FROM messages WHERE label LIKE '%7%'").read_all()
         (reader,) = database.readers
         assert set(reader.tables["messages"].schema.names) == {"message_size", "label"}
+
+
+def test_a_scan_reads_the_columns_of_its_filter(captures: list[Path]) -> None:
+    read: list[tuple[str, ...]] = []
+
+    def reader(columns: tuple[str, ...]) -> TablesReader:
+        read.append(columns)
+        return read_tables(captures, ["messages"], columns={"messages": columns}, guid="text", dictionaries=False)
+
+    table = _Captured(arrow_schema("messages", guid="text", dictionaries=False), reader)
+    found = table.scanner(["label"], pc.field("message_id") == 4).to_table()
+    assert found.to_pylist() == [{"label": "Order 4"}]
+    assert set(read[0]) == {"label", "message_id"}
 
 
 def test_a_table_may_be_used_twice(captures: list[Path]) -> None:
