@@ -53,6 +53,7 @@ LIBRARY = HEADER + b"\x0c\2\0\0\0" + text("Orders, Version=1")
         (zipped(), 0, "zip"),
         (b"%PDF-1.7\n\x80", 0, "pdf"),
         (b"MZ" + bytes(58) + struct.pack("<I", 64) + b"PE\0\0\x64\x86", 0, "pe"),
+        (b"MZPE\0\0" + bytes(54) + struct.pack("<I", 2), 0, "pe"),  # of 64 bytes, the least that name an offset
         (b"MZ\x90\0", 0, "binary"),
         (b"MZ" + bytes(58) + b"\xff\xff\xff\xff", 0, "binary"),
         (b"\x89PNG\r\n\x1a\n" + bytes(30), 0, "png"),
@@ -64,6 +65,13 @@ def test_kinds(body: bytes, body_type: int, kind: str) -> None:
     if kind in ("png", "7z"):
         pytest.importorskip("puremagic")
     assert str(body_kind(body, body_type)) == kind
+
+
+@pytest.mark.parametrize("size", [256, 257])
+def test_names_of_classes_have_at_most_256_bytes(size: int) -> None:
+    length = bytes([size & 0x7F | 0x80, size >> 7])
+    body = HEADER + b"\4\1\0\0\0" + length + b"a" * size
+    assert str(body_kind(body, 768)) == f"nrbf {'a' * 256}"
 
 
 def test_columns_of_bodies() -> None:

@@ -120,6 +120,7 @@ def test_a_table_may_be_used_twice(captures: list[Path]) -> None:
         "INSTALL httpfs",
         "SELECT * FROM 'http://192.0.2.1/x.csv'",
         "SET enable_external_access = true",
+        "SET memory_limit = '64GB'",
         "SELECT * FROM captures",
     ],
 )
