@@ -153,7 +153,8 @@ cdef void look_at_run(Run* run, size_t row, size_t flow, size_t lost) noexcept n
     cdef size_t total = 0
     must(run.streams.kinds & MESSAGE_PACKETS)
     must(0 < span.size <= RUN_SHOWN and (lost == 0 or span.size == RUN_SHOWN))
-    must(frame_packet(span.data, span.size, &total) == NOT_A_PACKET)
+    # Fewer bytes than a BaseHeader may begin like one, where the next byte was judged with those that follow
+    must(span.size < BASE_HEADER_SIZE or frame_packet(span.data, span.size, &total) == NOT_A_PACKET)
     if STREAM_OFFSET[row] < run.end[flow]:
         must(run.renewals[flow] > 1)
     run.end[flow] = STREAM_OFFSET[row] + span.size + lost

@@ -70,6 +70,14 @@ def test_bytes_between_packets() -> None:
     assert [row["label"] for row in rows] == ["one", None, "one", None]
 
 
+@pytest.mark.parametrize("size", [1, 5, 7])
+def test_bytes_that_begin_like_a_packet(size: int) -> None:
+    """The next bytes show that no packet begins there, and one does at once."""
+    run, packet = table(list(stream(MESSAGE[:size] + MESSAGE)))
+    assert (run["unrecognized"], run["fault"]["code"]) == (MESSAGE[:size], "bad_signature")
+    assert (packet["label"], packet["fault"]) == ("one", None)
+
+
 def test_packets_and_datagrams_have_no_unrecognized_bytes() -> None:
     with capture.read_tables("examples/*.pcap*", ("messages", "sessions")) as reader:
         for name, batch in reader:
