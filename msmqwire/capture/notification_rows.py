@@ -62,7 +62,7 @@ def judged_columns(
         # pyarrow's stubs do not know the buffers of arrays
         buffers: Any = (ends, data)
         known: Any = pa.Array.from_buffers(pa.binary(), len(rows), [None, *map(pa.py_buffer, buffers)])
-        columns["security_id"] = known.take(pa.array(of_message, mask=~has_id[of_message]))
+        columns["security_id"] = known.take(_integers(of_message.astype(np.int64), has_id[of_message]))
     if "sender_id_type" in wanted:
         codes = np.where(has_type, type_ + 1, 0)[of_message]
         columns["sender_id_type"] = _named(codes, SENDER_ID_TYPES, schema.field("sender_id_type").type)
@@ -84,9 +84,20 @@ def _named(codes: NDArray[Any], names: tuple[str, ...], type_: pa.DataType) -> A
     """Names by their places, from 1; 0 is null."""
     import pyarrow as pa
 
-    indices = pa.array(codes.astype(np.int8) - 1, pa.int8(), mask=codes == 0)
-    column: Any = pa.DictionaryArray.from_arrays(indices, pa.array(names, pa.string()))
+    from msmqwire.columns.plain import strings
+
+    indices = _integers(codes.astype(np.int8) - np.int8(1), codes != 0)
+    column: Any = pa.DictionaryArray.from_arrays(indices, strings(names))
     return column if pa.types.is_dictionary(type_) else column.dictionary_decode()
+
+
+def _integers(values: NDArray[Any], is_valid: NDArray[np.bool_]) -> Any:
+    """Signed integers as an Arrow array; ``pa.array`` would import pandas where it is installed."""
+    import pyarrow as pa
+
+    type_: Any = pa.from_numpy_dtype(values.dtype)
+    buffers: Any = (np.packbits(is_valid, bitorder="little"), values)
+    return pa.Array.from_buffers(type_, len(values), list(map(pa.py_buffer, buffers)))
 
 
 def with_columns(rows: pa.RecordBatch, columns: dict[str, Any], schema: pa.Schema) -> pa.RecordBatch:

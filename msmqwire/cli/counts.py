@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from msmqwire.cli.console import say
@@ -60,6 +59,8 @@ def _unselected(reader: TablesReader) -> Iterator[str]:
 
     The captures are read a second time; standard input cannot be.
     """
+    from dataclasses import replace
+
     import pyarrow.compute
 
     from msmqwire import capture

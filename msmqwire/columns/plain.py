@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import accumulate
+from struct import pack
 from typing import Any
 from uuid import UUID
 
@@ -43,3 +46,13 @@ def equals_guid(column: Any, guid: UUID) -> Any:
 def guid_values(column: Any) -> list[UUID | None]:
     """GUIDs as objects, from any column."""
     return [None if text is None else UUID(text) for text in guid_text(plain(column)).to_pylist()]
+
+
+def strings(values: Sequence[str]) -> Any:
+    """A string array.
+
+    pyarrow's conversion of Python values imports pandas if that is installed, which takes half a second.
+    """
+    data = [value.encode() for value in values]
+    ends = pack(f"<{len(data) + 1}i", *accumulate(map(len, data), initial=0))
+    return pa.StringArray.from_buffers(len(data), pa.py_buffer(ends), pa.py_buffer(b"".join(data)))

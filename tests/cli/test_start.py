@@ -14,7 +14,7 @@ import pytest
 
 import msmqwire as package
 from msmqwire.cli import SUBCOMMANDS
-from tests.cli.support import LOCAL, ROOT, environ, from_json, msmqwire, process
+from tests.cli.support import LOCAL, ROOT, SESSION, environ, from_json, msmqwire, process
 
 _HEAVY = {"numpy", "pyarrow", "rich", "asyncio", "dataclasses", "importlib.metadata", "msmqwire.wire._fault"}
 
@@ -33,6 +33,14 @@ def test_help_and_version_import_little(arguments: list[str]) -> None:
     assert not modules & _HEAVY
     chosen = {name for name in SUBCOMMANDS if f"msmqwire.cli.{name}" in modules}
     assert chosen == {*SUBCOMMANDS} & {*arguments}
+
+
+@pytest.mark.parametrize("format", ["json", "csv", "brief", "table"])
+def test_decode_does_not_import_pandas(format: str) -> None:
+    """pyarrow does so where it converts some values of Python; it takes half a second."""
+    more = ["--table", "notifications"] if format == "csv" else []
+    arguments = ["decode", str(SESSION), "-q", "-T", format, "-o", os.devnull, *more]
+    assert "pandas" not in imported(f"from msmqwire.cli import main; main({arguments})")
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="the system does not list the threads of a process")

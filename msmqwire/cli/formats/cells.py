@@ -9,7 +9,6 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from functools import cache
-from itertools import accumulate
 from struct import pack
 from typing import Any
 
@@ -17,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute
 
 from msmqwire.cli.console import UNPRINTABLE
+from msmqwire.columns.plain import strings
 
 # pyarrow's stubs do not know functions of arrays and Python values
 Array = Any
@@ -32,24 +32,25 @@ _ESCAPED_RE2 = f'[{_UNPRINTABLE_RE2}"\\\\]'
 UNPRINTABLE_RE2 = f"[{_UNPRINTABLE_RE2}]"
 
 
-def strings(values: Sequence[str]) -> Array:
-    """A string array.
-
-    pyarrow's conversion of Python values imports pandas if that is installed, which takes half a second.
-    """
-    data = [value.encode() for value in values]
-    ends = pack(f"<{len(data) + 1}i", *accumulate(map(len, data), initial=0))
-    return pa.StringArray.from_buffers(len(data), pa.py_buffer(ends), pa.py_buffer(b"".join(data)))
-
-
 @cache
 def text(value: str) -> Any:
     """A string as a scalar, for the functions of ``pc``."""
     return strings([value])[0]
 
 
+def integers(values: Sequence[int]) -> Array:
+    """An array of 32-bit integers; pyarrow's conversion of Python values imports pandas, see ``strings``."""
+    return pa.Array.from_buffers(pa.int32(), len(values), [None, pa.py_buffer(pack(f"<{len(values)}i", *values))])
+
+
+@cache
+def integer(value: int) -> Any:
+    """An integer as a scalar, for the functions of ``pc``."""
+    return integers([value])[0]
+
+
 NO_TEXT: Any = pa.nulls(1, pa.string())[0]
-_ZERO = pa.Array.from_buffers(pa.int32(), 1, [None, pa.py_buffer(bytes(4))])
+_ZERO = integers([0])
 _FALSE: Any = pa.Array.from_buffers(pa.bool_(), 1, [None, pa.py_buffer(b"\0")])[0]
 
 

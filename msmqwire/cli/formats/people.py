@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -16,6 +17,8 @@ from msmqwire.cli.formats.cells import (
     NO_TEXT,
     UNPRINTABLE_RE2,
     Array,
+    integer,
+    integers,
     is_bytes,
     joined,
     lists_like,
@@ -23,9 +26,9 @@ from msmqwire.cli.formats.cells import (
     pc,
     plain_text,
     replaced,
-    strings,
     text,
 )
+from msmqwire.columns.plain import strings
 
 if TYPE_CHECKING:
     from msmqwire.cli.target import Sink
@@ -151,7 +154,7 @@ def shown(array: Array, *, whole: bool = False) -> Array:
 
 def fitted(array: Array, length: int) -> Array:
     """Text truncated to a number of characters."""
-    long = pc.greater(pc.utf8_length(array), length)
+    long = pc.greater(pc.utf8_length(array), integer(length))
     if not pc.any(long).as_py():
         return array
     return pc.if_else(long, joined(pc.utf8_slice_codeunits(array, 0, length - 1), "…"), array)
@@ -168,16 +171,11 @@ def items(array: Array, most: int | None = MOST_ITEMS) -> Array:
     if most is None:
         return lists
     lengths = pc.list_value_length(array)
-    if not pc.any(pc.greater(lengths, most)).as_py():
+    if not pc.any(pc.greater(lengths, integer(most))).as_py():
         return lists
-    first = pc.list_slice(lists, 0, most)
-    return pa.array(
-        [
-            each if each is None or count <= most else [*each, f"… {count - most} more"]
-            for each, count in zip(first.to_pylist(), lengths.to_pylist(), strict=True)
-        ],
-        pa.list_(pa.string()),
-    )
+    found = [[*each[:most], f"… {len(each) - most} more"] if len(each) > most else each for each in lists.to_pylist()]
+    ends = integers([0, *accumulate(map(len, found))])
+    return pa.ListArray.from_arrays(ends, strings([item for each in found for item in each]))
 
 
 def _shown_lists(array: Array) -> Array:
@@ -212,7 +210,7 @@ def _shown_text(array: Array, whole: bool) -> Array:
 
 def _shown_bytes(array: Array) -> Array:
     digits = plain_text(pc.binary_slice(array, 0, _MOST_BYTES))
-    long = pc.greater(pc.binary_length(array), _MOST_BYTES)
+    long = pc.greater(pc.binary_length(array), integer(_MOST_BYTES))
     return pc.if_else(long, joined(digits, "…"), digits)
 
 

@@ -21,8 +21,9 @@ from rich.text import Text
 
 from msmqwire.capture.schema import CAPTURE
 from msmqwire.cli.console import printable
-from msmqwire.cli.formats.cells import Array, joined, lists_like, pc, strings, text, utf8_of
+from msmqwire.cli.formats.cells import Array, integer, joined, lists_like, pc, text, utf8_of
 from msmqwire.cli.formats.people import MOST_ITEMS, column, filled, items, phrase, route, shown, title, titles_of
+from msmqwire.columns.plain import strings
 
 if TYPE_CHECKING:
     from msmqwire.cli.target import Sink
@@ -190,9 +191,9 @@ class _Packets:
     def _packets(self, rows: pa.RecordBatch) -> Array:
         fields = {name: filled(rows, name) for name in self._fields}
         fields = {name: values for name, values in fields.items() if values.null_count < len(rows)}
-        longest: Array = pa.repeat(pa.array([0], pa.int32())[0], len(rows))
+        longest: Array = pa.repeat(integer(0), len(rows))
         for name, values in fields.items():
-            longest = pc.if_else(values.is_valid(), pc.max_element_wise(longest, len(name)), longest)
+            longest = pc.if_else(values.is_valid(), pc.max_element_wise(longest, integer(len(name))), longest)
         lines = [self._heads(rows)]
         lines += [self._labelled(rows[name], name, values, longest) for name, values in fields.items()]
         packets = phrase(lines, "\n", len(rows))
@@ -219,7 +220,7 @@ class _Packets:
         if pa.types.is_list(array.type):
             each = items(array, None if name == "properties" else MOST_ITEMS)
             margins = strings(["\n" + " " * (size + 2) for size in sizes]).take(longest)
-            apart = values.is_valid() if name == "properties" else pc.greater(pc.utf8_length(values), _GUID)
+            apart = values.is_valid() if name == "properties" else pc.greater(pc.utf8_length(values), integer(_GUID))
             beside = pc.if_else(apart, pc.binary_join(each, margins), values)
             below = pc.if_else(apart, pc.binary_join(each, text("\n  ")), values)
         labels = strings([f"{before} {name:{size}}{after} " for size in sizes]).take(longest)
