@@ -158,7 +158,7 @@ def test_the_bare_command_shows_its_help() -> None:
         (["decode", "--tabel", "x"], "msmqwire decode: unknown: --tabel; did you mean --table or --help? (see"),
         (
             ["decode", "x", "-T", "jsn"],
-            "there is table, brief, json, csv, parquet; did you mean json? (see msmqwire dec",
+            "there is table, brief, json, csv, parquet, eve; did you mean json? (see msmqwire dec",
         ),
         (["decode"], "msmqwire decode: the following arguments are required: FILE (see msmqwire decode --help)"),
         (["lake", "chek"], "did you mean check? (see msmqwire lake --help)"),
