@@ -157,6 +157,13 @@ def test_errors_are_one_line(captures: list[Path]) -> None:
             assert "\n" not in str(caught.value)
 
 
+def test_a_condition_of_no_rows(captures: list[Path]) -> None:
+    condition = Condition("label = 'Order 4'")
+    batch = next(iter(read_table(captures, "messages", columns=["label"], dictionaries=False)))
+    assert condition.rows(batch).to_pylist() == [{"label": "Order 4"}]
+    assert condition.rows(batch.slice(0, 0)).equals(batch.slice(0, 0))
+
+
 def test_a_condition_knows_its_tables() -> None:
     assert Condition("label = 'servers'").tables == ("messages",)
     assert Condition("SRC = '10.0.0.1'").tables == tuple(TABLES)
