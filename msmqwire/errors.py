@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from types import ModuleType
 
 __all__ = [
     "CaptureError",
@@ -17,7 +19,6 @@ __all__ = [
     "MsmqWireError",
     "RoutingError",
     "SessionError",
-    "missing",
 ]
 
 _SHOWN_CHARACTERS = 40  # of a name, before the offending character
@@ -45,9 +46,28 @@ def missing(package: str, purpose: str) -> str:
         requirements = metadata.requires("msmqwire") or []
     except metadata.PackageNotFoundError:
         requirements = []
-    matches = (re.match(rf"{package}(?![\w.-])[^;]*", requirement) for requirement in requirements)
-    found = next((match[0].strip() for match in matches if match), package)
-    return f"{purpose} needs {package}, which is not installed: pip install '{found}'"
+    pattern = re.compile(rf"({re.escape(package)}(?![\w.-])[^;]*)(?:;.*extra == .(\w+))?")
+    found = next(filter(None, map(pattern.match, requirements)), None)
+    wanted, extra = (found[1].strip(), found[2]) if found else (package, None)
+    # The extra "all" has those of users, and that of Spark the tables; others are for contributors
+    pattern = re.compile(rf"msmqwire\[.*\b{extra}\b.*\].*extra == .(all|spark)\b")
+    of_users = any(map(pattern.match, requirements))
+    named = f", or all of msmqwire[{extra}]" if extra and of_users else ""
+    return f"{purpose} needs {package}, which is not installed: pip install '{wanted}'{named}"
+
+
+def require(module: str, purpose: str) -> ModuleType:
+    """Import a module of an optional dependency.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        It is not installed; the message has the command that installs it, and the extra of which it is part.
+    """
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(missing(module.partition(".")[0], purpose), name=error.name) from None
 
 
 class MsmqWireError(Exception):

@@ -31,6 +31,7 @@ from msmqwire.capture.unrecognized import CAPTURED_MESSAGES, UNRECOGNIZED, unrec
 from msmqwire.columns import Batch, Payloads, Table
 from msmqwire.columns._batch import joined, take_rows
 from msmqwire.columns.schema import GuidForm
+from msmqwire.errors import require
 from msmqwire.notification import judgement
 from msmqwire.notification.schema import CAPTURED_NOTIFICATIONS
 from msmqwire.wire._transport import Transport
@@ -375,6 +376,7 @@ class TablesReader(ClosingIterator[tuple[str, "pa.RecordBatch"]]):
     """
 
     def __init__(self, source: Source, tables: Iterable[str], options: ReadOptions) -> None:
+        require("pyarrow", "reading tables")
         wanted = set(tables)
         for name in wanted:
             _kind(name)
@@ -567,6 +569,7 @@ class TableReader(ArrowReader):
         RuntimeError
             Rows were read.
         """
+        require("pandas", "to_pandas")
         return self._with_text_guids().to_pandas(**options)
 
     def to_polars(self) -> pl.DataFrame:
@@ -577,6 +580,7 @@ class TableReader(ArrowReader):
         RuntimeError
             Rows were read.
         """
+        require("polars", "to_polars")
         import polars as pl
 
         found = pl.from_arrow(self._with_text_guids())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 import json
 import re
 import sys
@@ -11,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from types import ModuleType
 from typing import Any
 
-from msmqwire.errors import MsmqWireError, similar
+from msmqwire.errors import MsmqWireError, require, similar
 
 #: Characters that a terminal may obey instead of show, as the inside of a bracket expression: controls of C0 and C1,
 #: line and paragraph separators, marks that change the direction of writing.
@@ -63,11 +62,9 @@ def optional(module: str, purpose: str) -> ModuleType:
         It is not installed; the message has the command that installs it.
     """
     try:
-        return importlib.import_module(module)
-    except ImportError:
-        from msmqwire.errors import missing
-
-        raise CommandError(missing(module.partition(".")[0], purpose)) from None
+        return require(module, purpose)
+    except ModuleNotFoundError as error:
+        raise CommandError(str(error)) from None
 
 
 def print_table(rows: Sequence[Sequence[str]]) -> None:

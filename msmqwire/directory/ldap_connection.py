@@ -7,7 +7,6 @@ ldap3 bounds the wait for each packet only and collects all of an answer before 
 from __future__ import annotations
 
 import contextlib
-import importlib
 import re
 import ssl
 import threading
@@ -18,7 +17,7 @@ from types import ModuleType
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from msmqwire.errors import DirectoryError, DirectoryNotConnected, missing
+from msmqwire.errors import DirectoryError, DirectoryNotConnected, require
 
 # Result codes (RFC 4511 4.1.9).
 _SUCCESS, _NO_SUCH_OBJECT, _INVALID_DN_SYNTAX, _BUSY, _UNAVAILABLE = 0, 32, 34, 51, 52
@@ -41,11 +40,8 @@ _MOST_REFERENCES = 100
 
 
 def ldap3(module: str = "ldap3") -> ModuleType:
-    """The optional LDAP library; ImportError with the command that installs it if it is missing."""
-    try:
-        return importlib.import_module(module)
-    except ImportError:
-        raise ImportError(missing("ldap3", "a directory in LDAP")) from None
+    """The optional LDAP library; ModuleNotFoundError with the command that installs it if it is missing."""
+    return require(module, "a directory in LDAP")
 
 
 def escape(octets: bytes) -> str:

@@ -5,7 +5,11 @@
 
 from __future__ import annotations
 
-from msmqwire.insight.sections import COLUMNS, SECTIONS, Section
-from msmqwire.insight.summary import Summary, summarize
+from msmqwire.errors import require
+
+require("pyarrow", "msmqwire.insight")
+
+from msmqwire.insight.sections import COLUMNS, SECTIONS, Section  # noqa: E402
+from msmqwire.insight.summary import Summary, summarize  # noqa: E402
 
 __all__ = ["COLUMNS", "SECTIONS", "Section", "Summary", "summarize"]

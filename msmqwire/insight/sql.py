@@ -12,7 +12,7 @@ import pyarrow.dataset as ds
 
 from msmqwire.capture import TABLES, ReadOptions, arrow_schema, read_tables, table_columns
 from msmqwire.capture.options import ReadKeywords
-from msmqwire.errors import MsmqWireError, missing
+from msmqwire.errors import MsmqWireError, require
 
 if TYPE_CHECKING:
     import duckdb
@@ -33,10 +33,9 @@ class SqlError(MsmqWireError):
 
 def _duckdb(purpose: str) -> Any:
     try:
-        import duckdb
-    except ImportError:
-        raise SqlError(missing("duckdb", purpose)) from None
-    return duckdb
+        return require("duckdb", purpose)
+    except ModuleNotFoundError as error:
+        raise SqlError(str(error)) from None
 
 
 def sandboxed(*, memory: str = _MEMORY, files: bool = False) -> duckdb.DuckDBPyConnection:

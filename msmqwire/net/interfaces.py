@@ -7,7 +7,7 @@ from ipaddress import IPv4Address, IPv4Interface
 from typing import TYPE_CHECKING
 
 from msmqwire.discovery.client import NetworkAddress
-from msmqwire.errors import missing
+from msmqwire.errors import require
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,11 +29,7 @@ def local_networks(*, loopback: bool = False) -> list[NetworkAddress]:
     ModuleNotFoundError
         psutil is not installed.
     """
-    try:
-        import psutil
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(missing("psutil", "listing local networks"), name=error.name) from None
-
+    psutil = require("psutil", "listing local networks")
     interfaces = psutil.net_if_stats()
     found: dict[tuple[str, str], NetworkAddress] = {}
     for label, addresses in psutil.net_if_addrs().items():

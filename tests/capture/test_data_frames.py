@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import uuid
 from datetime import UTC, datetime
 from pathlib import Path
@@ -76,3 +78,23 @@ def test_times_are_text_or_datetimes() -> None:
     assert rows(until=text) == rows(until=moment)
     with pytest.raises(ValueError, match="'yesterday' is not an ISO 8601 time"):
         capture.read_table(OTHER, since="yesterday")
+
+
+@pytest.mark.parametrize(
+    ("absent", "use", "installs"),
+    [
+        ("pyarrow", lambda: capture.read_table(OTHER), r"'pyarrow>=\d+', or all of msmqwire\[tables\]"),
+        ("pandas", lambda: capture.read_table(OTHER).to_pandas(), r"'pandas\S*', or all of msmqwire\[spark\]"),
+        ("polars", lambda: capture.read_table(OTHER).to_polars(), r"'polars\S*'"),
+    ],
+)
+def test_what_is_not_installed_is_named(absent: str, use: Any, installs: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, absent, None)
+    with pytest.raises(ModuleNotFoundError, match=rf"needs {absent}, which is not installed: pip install {installs}$"):
+        use()
+
+
+def test_insight_without_pyarrow() -> None:
+    program = "import sys; sys.modules['pyarrow'] = None; import msmqwire.insight"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert "msmqwire.insight needs pyarrow, which is not installed" in done.stderr

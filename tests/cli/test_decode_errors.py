@@ -311,7 +311,9 @@ def test_a_capture_is_not_overwritten_through_another_name(printed: Path, tmp_pa
 def test_what_is_not_installed(absent: str, format: str, printed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, absent, None)
     said = refused("decode", printed, "-T", format)
-    assert re.search(rf"needs {absent}, which is not installed: pip install '{absent}>=\d+'\n$", said), said
+    assert re.search(
+        rf"needs {absent}, which is not installed: pip install '{absent}>=\d+', or all of msmqwire\[tables\]\n$", said
+    ), said
 
 
 @pytest.mark.parametrize("format", ["json", "csv", "parquet", "brief", "table"])
