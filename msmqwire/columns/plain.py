@@ -29,7 +29,7 @@ def plain(column: Any) -> Any:
 
 
 def guid_text(column: Any) -> Any:
-    """GUIDs as canonical text, from text or from 16 bytes."""
+    """GUIDs as canonical text, from 16 bytes; other columns as they are."""
     if not pa.types.is_fixed_size_binary(column.type):
         return column
     # pyarrow's stubs do not know the array interface
@@ -39,12 +39,14 @@ def guid_text(column: Any) -> Any:
 
 def equals_guid(column: Any, guid: UUID) -> Any:
     """Which GUIDs of a plain column are this one; null where there is none."""
-    form = guid.bytes if pa.types.is_fixed_size_binary(column.type) else str(guid)
+    form = str(guid) if pa.types.is_string(column.type) else guid.bytes
     return _compute.equal(column, pa.scalar(form, column.type))
 
 
 def guid_values(column: Any) -> list[UUID | None]:
-    """GUIDs as objects, from any column."""
+    """GUIDs as objects, from any column; Spark has them as binary of any size."""
+    if pa.types.is_binary(column.type):
+        column = column.cast(pa.binary(16))
     return [None if text is None else UUID(text) for text in guid_text(plain(column)).to_pylist()]
 
 

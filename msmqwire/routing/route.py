@@ -87,7 +87,7 @@ def _identifier(router: Router, machine_id: UUID | str) -> UUID:
         return identifier
     machine = router.get_queue_manager(machine_id)
     if machine is None:
-        raise RoutingError(f"no QueueManager has the ComputerName {machine_id}") from router.failure
+        raise router.unknown(machine_id)
     return machine.identifier
 
 

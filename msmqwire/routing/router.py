@@ -131,7 +131,7 @@ class Router:
         known.failure = None
         machine = known.queue_manager(machine_id)
         if machine is None:
-            raise self._failed(_unknown(machine_id))
+            raise self.unknown(machine_id)
         table = self._table(known, known.sites_of_gate(machine))
         if known.failure is not None:
             raise self._failed(f"{_name(machine)} has no routing table")
@@ -174,7 +174,9 @@ class Router:
 
         ``qualified_computer_name`` is the name to connect to, empty if the directory has none.
         """
-        return self._read().to_connect(machine_id)
+        known = self._read()
+        known.failure = None
+        return known.to_connect(machine_id)
 
     def get_routing_server(self, machine_id: UUID | str) -> UUID | None:
         """GetRoutingServer: the first routing server that shares a site with a machine ([MS-MQBR] 3.1.5.5)."""
@@ -232,7 +234,7 @@ class Router:
         known.failure = None
         source, destination = known.queue_manager(source_id), known.queue_manager(destination_id)
         if source is None or destination is None:
-            raise self._failed(_unknown(source_id if source is None else destination_id))
+            raise self.unknown(source_id if source is None else destination_id)
         for_source = self._for_router if source.routing_server else self._for_other
         found = for_source(known, source, destination)
         if not found.identifiers:
@@ -275,6 +277,11 @@ class Router:
         gates = (known.gates(site) for site in (sites[:1] if self._literal else sites))
         return next((each[0] for each in gates if each), None)
 
+    def unknown(self, machine_id: UUID | str) -> RoutingError:
+        """The error that there is no such queue manager, or that the directory cannot be read."""
+        attribute = "ComputerName" if identifier_of(machine_id) is None else "Identifier"
+        return self._failed(f"no QueueManager has the {attribute} {machine_id}")
+
     def _failed(self, why: str) -> RoutingError:
         if self.failure is None:
             return RoutingError(why)
@@ -297,11 +304,6 @@ class Router:
         if found.row is None:
             return f"no RoutingLinks connect the sites of {_name(source)} to a site of {_name(destination)}"
         return f"Site {found.row.next_hop_site_id}, the next site from {_name(source)}, has no site gate"
-
-
-def _unknown(machine_id: UUID | str) -> str:
-    attribute = "ComputerName" if identifier_of(machine_id) is None else "Identifier"
-    return f"no QueueManager has the {attribute} {machine_id}"
 
 
 def _name(machine: QueueManager) -> str:

@@ -86,7 +86,7 @@ class Kernels:
         self.find_packet = function(layers, "find_packet")
         self.all_ports = ctypes.create_string_buffer(b"\xff" * 8192, 8192)
         self.ports = (ctypes.c_void_p * 3)(*[ctypes.addressof(self.all_ports)] * 3)
-        self.account = ctypes.create_string_buffer(8192)
+        self.account = ctypes.create_string_buffer(1 << 14)  # Counts
         self.interfaces = (Interface * 512)()
         self.columns = {name: ctypes.create_string_buffer(65536) for name in (*ALWAYS, *COLUMNS, *WHOLE)}
         self.table = StreamTable(3, capture.StreamLimits(), 0)

@@ -21,7 +21,7 @@ COUNT = 40
 #: Columns that a capture has and a socket has not.
 OF_CAPTURES = {
     *("file", "frame", "first_frame", "time", "src", "src_port", "dst", "dst_port"),
-    *("transport", "stream_offset", "encapsulation"),
+    *("transport", "stream_offset", "encapsulation", "unrecognized", "unrecognized_size"),
 }
 
 
