@@ -6,12 +6,12 @@ import argparse
 import dataclasses
 
 from msmqwire.cli.arguments import add_format
-from msmqwire.cli.console import CommandError, meant, optional, print_json, printable
+from msmqwire.cli.console import CommandError, meant, print_json, printable
 
 _EPILOG = """\
 CODE is the code of a fault, a violation, a column, a field that faults name, a table, a PROPID (its
 name, with or without PROPID_, or its number), a message class (its name, or its number in hexadecimal)
-or a rule of msmqwire detect.
+or a rule of msmqwire detect. Rules, and the tables of msmqwire summary, need pyarrow; other names need no extra.
 
 exit status:
   0  explained
@@ -37,7 +37,6 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Explain; the exit status."""
-    optional("pyarrow", "msmqwire explain")
     from msmqwire.insight.explain import explain, similar
 
     for code in options.codes:

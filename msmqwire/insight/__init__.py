@@ -1,15 +1,27 @@
 """Answers from decoded tables: who speaks MSMQ, which queues there are and who uses them, what is wrong.
 
-``summarize`` counts, ``SECTIONS`` has the tables of its result, and ``COLUMNS`` the columns that it needs.
+``summarize`` counts, ``SECTIONS`` has the tables of its result, and ``COLUMNS`` the columns that it needs. They are
+imported when they are first used, and need pyarrow.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from msmqwire.errors import require
 
-require("pyarrow", "msmqwire.insight")
-
-from msmqwire.insight.sections import COLUMNS, SECTIONS, Section  # noqa: E402
-from msmqwire.insight.summary import Summary, summarize  # noqa: E402
+if TYPE_CHECKING:
+    from msmqwire.insight.sections import COLUMNS, SECTIONS, Section
+    from msmqwire.insight.summary import Summary, summarize
 
 __all__ = ["COLUMNS", "SECTIONS", "Section", "Summary", "summarize"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    require("pyarrow", f"msmqwire.insight.{name}")
+    module = "summary" if name in ("Summary", "summarize") else "sections"
+    value = globals()[name] = getattr(import_module(f"msmqwire.insight.{module}"), name)
+    return value

@@ -12,9 +12,8 @@ from functools import cache
 from itertools import pairwise
 
 from msmqwire.capture import CAPTURE, TABLES
+from msmqwire.errors import require
 from msmqwire.errors import similar as like
-from msmqwire.insight.rules import RULES
-from msmqwire.insight.sections import SECTIONS
 from msmqwire.mqqb.message_classes import MEANINGS, MESSAGE_CLASSES
 from msmqwire.notification.judgement import Outcome, Rule, Unverified
 from msmqwire.properties import PROPERTIES, TYPE_NAMES, Property
@@ -75,6 +74,18 @@ def _every_name() -> Iterator[Explanation]:
     for number, name in MESSAGE_CLASSES.items():
         sentence = f"MessageClass 0x{number:04X}: {MEANINGS[name]}"
         yield Explanation("message class", name, "messages", sentence, "[MS-MQMQ] 2.2.18.1.6")
+    yield from _of_commands()
+
+
+def _of_commands() -> Iterator[Explanation]:
+    """The sections of ``summary`` and the rules of ``detect``, which need pyarrow; none without it."""
+    try:
+        require("pyarrow", "summary and detect")
+    except ModuleNotFoundError:
+        return
+    from msmqwire.insight.rules import RULES
+    from msmqwire.insight.sections import SECTIONS
+
     for name, section in SECTIONS.items():
         yield Explanation("section of a summary", name, "", section.about)
     for each in RULES:

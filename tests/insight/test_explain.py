@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -59,3 +61,12 @@ def test_the_command() -> None:
     assert {each["kind"] for each in found} == {"column", "violation"}
     status, _, errors = run("explain", "hop_cuont")
     assert (status, "did you mean hop_count" in errors) == (1, True)
+
+
+def test_names_of_packets_need_no_pyarrow() -> None:
+    program = (
+        "import sys; sys.modules['pyarrow'] = None; from msmqwire.cli import main; "
+        "sys.exit(main(['explain', 'bad_terminator', 'PROPID_Q_QUOTA', '0x8002']))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, len(done.stdout.splitlines())) == (0, 3), done.stderr
