@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from msmqwire.wire._utf16 import to_utf8
 
 from msmqwire import Payloads, capture, formatname, mqcn, mqqb, mqsd
+from msmqwire.wire._utf16 import to_utf8
 
 RECORDED = Path(__file__).with_name("instructions.toml")
 BAND = 0.05

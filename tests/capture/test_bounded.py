@@ -20,10 +20,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from msmqwire.wire._utf16 import to_utf8
 
 from benchmarks.instructions import count_between_marks
 from msmqwire import capture, formatname, mqcn, mqqb, mqsd
+from msmqwire.wire._utf16 import to_utf8
 from tests.capture import build
 from tests.capture.build import PORT, ethernet, ipv4, segment, tcp
 from tests.system_programs import require_program
