@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="memory is count
 LARGE, HUGE = 20_000_000, 200_000_000
 ALLOWED = 8 << 20
 ONE_GAP = (
-    rf"\d+\.pcap: 1 gap, {SEGMENT:,} bytes missing.*; the first at byte \d+: "
+    rf"\d+\.pcap: 1 gap, {SEGMENT:,} bytes missing.*; the first at byte \d+: frame \d+, \S+ to \S+: "
     rf"{SEGMENT} bytes before this segment are missing, from offset {SEGMENT} of its stream"
 )
 #: Each case; of how many messages one is lost, 0 for none and None for one in all; and the warning
