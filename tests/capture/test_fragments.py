@@ -342,6 +342,7 @@ def test_random_parts_as_the_oracle_has_them() -> None:
         assert (stats.other, stats.malformed) == (expected.other, len(expected.malformed))
 
 
+@pytest.mark.long
 def test_fragments_by_scapy_as_tshark_reads_them(tmp_path: Path) -> None:
     four = Ether() / IP(src="10.0.0.1", dst="10.0.0.2", id=9) / UDP(sport=40000, dport=1801) / Raw(PAYLOAD)
     six = (

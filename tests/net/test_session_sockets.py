@@ -85,6 +85,7 @@ def relayed(receiving: Receiving, folder: Path, count: int, longest: int, *optio
     return relay
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("options", [(), ("--recoverable",)], ids=["express", "recoverable"])
 def test_messages_through_a_relay_that_cuts(receiving: Receiving, tmp_path: Path, options: tuple[str, ...]) -> None:
     assert relayed(receiving, tmp_path, 300, 200_000, *options).cuts >= 2

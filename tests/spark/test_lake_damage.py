@@ -83,6 +83,7 @@ def test_plans_are_not_needed_when_every_table_is_complete(root: Path) -> None:
     assert contents(root) == expected({**SECOND, "a": 4})
 
 
+@pytest.mark.long
 def test_a_plan_that_a_table_needs_is_missed(two_runs: Path, tmp_path: Path) -> None:
     """The tables of a run that was killed lack its rows."""
     seen = False

@@ -253,6 +253,7 @@ def contents(uri: str, options: dict[str, str]) -> list[tuple[Any, ...]]:
     return sorted(found)
 
 
+@pytest.mark.long
 def test_a_lake_in_an_object_store(spark: SparkSession, bucket: dict[str, str]) -> None:
     uri = "s3://captures/some/lake"
     summary = pipeline.run(spark, CAPTURES, uri, lake_options=bucket, progress=lambda _: None)
@@ -271,6 +272,7 @@ def run_there(uri: str, captures: dict[str, int], options: dict[str, str]) -> No
     run(uri, captures, options=options)
 
 
+@pytest.mark.long
 def test_runs_at_once_in_an_object_store(bucket: dict[str, str]) -> None:
     uri = "s3://captures/lake"
     run(uri, FIRST, options=bucket)

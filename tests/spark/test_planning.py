@@ -274,6 +274,7 @@ def test_packing(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [len(task) for task in pack(parts, 0)] == [1] * 9
 
 
+@pytest.mark.long
 def test_in_spark(spark: SparkSession, captures: dict[str, Path], tmp_path: Path) -> None:
     """A large capture in parts and small ones together, found below a folder, side by side in two workers."""
     folder = tmp_path / "day=1"

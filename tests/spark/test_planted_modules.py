@@ -80,6 +80,7 @@ def start(evidence: Path, *command: str | Path, env: Mapping[str, str] | None = 
     return done.stdout
 
 
+@pytest.mark.long
 def test_commands(evidence: Path) -> None:
     start(evidence, COMMAND, "pipeline", "*.pcap", "--lake", "lake", "--master", "local[1]")
     for arguments in (["summary", "--lake", "lake"], ["lake", "history", "lake"], ["lake", "check", "lake"]):

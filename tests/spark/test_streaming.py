@@ -36,6 +36,7 @@ def same(rows: list[dict[str, Any]], wanted: list[dict[str, Any]]) -> None:
         assert {name: row[name] for name in COLUMNS} == {name: one[name] for name in COLUMNS}
 
 
+@pytest.mark.long
 def test_each_row_once_over_restarts_into_parquet(spark: SparkSession, tmp_path: Path) -> None:
     """A record, messages and streams are cut where a query ends; the next one goes on there."""
     captures, table = tmp_path / "captures", str(tmp_path / "table")
