@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from msmqwire.cli.arguments import (
@@ -81,7 +82,8 @@ def run(options: argparse.Namespace) -> int:
     if options.suricata or options.rules:
         return _write_rules(options)
     check_captures_or_lake(options)
-    detector, lines, status = detect(options)
+    names, refused = ([], 0) if options.lake else capture_files(options.files)
+    detector, lines, status = detect(options, names, refused)
     if not options.quiet:
         say_all(lines)
     findings = detector.findings()
@@ -108,14 +110,18 @@ def _write_rules(options: argparse.Namespace) -> int:
     return 0
 
 
-def detect(options: argparse.Namespace, summary: Summary | None = None) -> tuple[Detector, list[str], int]:
-    """Apply the rules to the rows of a command, and add the rows to a summary; the lines and the status of reading."""
+def detect(
+    options: argparse.Namespace, names: Sequence[str], refused: int, summary: Summary | None = None
+) -> tuple[Detector, list[str], int]:
+    """Apply the rules to the rows of a command, and add the rows to a summary; the lines and the status of reading.
+
+    ``names`` and ``refused`` are those of ``capture_files``; a lake has none.
+    """
     from msmqwire.insight import COLUMNS
     from msmqwire.insight.findings import CapturedRows, Detector
 
     if options.lake:
         return _detect_in_lake(options, summary)
-    names, refused = capture_files(options.files)
     how = read_options(options, names, jobs=options.jobs or usable_cores())
     detector = Detector(options.expect)
     with (

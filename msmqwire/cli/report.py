@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import hashlib
+import os
 import shlex
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -68,14 +68,15 @@ def run(options: argparse.Namespace) -> int:
 
     check_captures_or_lake(options)
     summary = Summary()
-    detector, lines, status = detect(options, summary)
+    names, refused = ([], 0) if options.lake else capture_files(options.files)
+    detector, lines, status = detect(options, names, refused, summary)
     findings = detector.findings()
     with open_target(options.output, options.files) as sink:
         html = page(
             *(summary, findings, options.files or [options.lake]),
-            made=_made(options),
+            made=_made(names),
             counts=lines,
-            messages=_first_messages(options),
+            messages=_first_messages(options, names),
         )
         sink.write(html.encode("utf-8", "replace"))
     if not options.quiet:
@@ -84,7 +85,7 @@ def run(options: argparse.Namespace) -> int:
     return status
 
 
-def _first_messages(options: argparse.Namespace) -> list[dict[str, Any]]:
+def _first_messages(options: argparse.Namespace, names: Sequence[str]) -> list[dict[str, Any]]:
     """The first messages with their texts; none of a pipe, which can be read only once."""
     from msmqwire.capture import read_tables
     from msmqwire.insight.report import MESSAGE_COLUMNS, MOST_MESSAGES
@@ -92,7 +93,6 @@ def _first_messages(options: argparse.Namespace) -> list[dict[str, Any]]:
     columns = {"messages": MESSAGE_COLUMNS}
     if options.lake:
         return list(islice(_records(lake_rows(options, columns)), MOST_MESSAGES))
-    names, _ = capture_files(options.files)
     if "-" in names:
         return []
     with read_tables(names, ["messages"], options=read_options(options, names, columns=columns)) as reader:
@@ -106,26 +106,19 @@ def _records(batches: Iterable[tuple[str, pa.RecordBatch]]) -> Iterator[dict[str
             yield from (row for row in batch.slice(start, 128).to_pylist() if row["label"] or row["body_text"])
 
 
-def _made(options: argparse.Namespace) -> list[str]:
+def _made(names: Iterable[str]) -> list[str]:
     """The version, the command line and the time of a report, and the size and SHA-256 of each local capture."""
     from msmqwire import __version__
     from msmqwire.capture.options import time_ago, time_text
 
     now = f"{time_text(time_ago(0)):.19}".replace("T", " ")
     command = shlex.join(["msmqwire", *sys.argv[1:]])
-    return [f"msmqwire {__version__}, {now} UTC: {command}", *_captures(options.files)]
+    return [f"msmqwire {__version__}, {now} UTC: {command}", *map(_digest, names)]
 
 
-def _captures(names: list[str]) -> Iterator[str]:
-    from msmqwire.capture.files.listing import files_at
-
-    for name in names:
-        # Standard error says which names are not captures
-        with contextlib.suppress(OSError, ValueError):
-            if name == "-" or "://" in name:
-                yield f"{name}: size and SHA-256 are not computed"
-                continue
-            for file in files_at(name):
-                with open(file.name, "rb") as opened:
-                    digest = hashlib.file_digest(opened, "sha256").hexdigest()
-                    yield f"{file.name}: {opened.tell():,} bytes, SHA-256 {digest}"
+def _digest(name: str) -> str:
+    if name == "-" or "://" in name or not os.path.isfile(name):
+        return f"{name}: size and SHA-256 are not computed"
+    with open(name, "rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+        return f"{name}: {file.tell():,} bytes, SHA-256 {digest}"

@@ -160,6 +160,18 @@ def test_the_page_has_the_counts_and_the_texts_of_messages(tmp_path: Path) -> No
     assert f"<li>{counts.splitlines()[0]}</li>" in text[text.index('<h2 id="reading">') :]
 
 
+def test_other_files_of_a_folder_are_named_once_and_have_no_digest(tmp_path: Path) -> None:
+    folder = tmp_path / "captures"
+    folder.mkdir()
+    path = write(folder / "x.pcap", stream([message()]))
+    (folder / "note.txt").write_bytes(b"dear all")
+    status, _, said = run("report", folder, "-o", tmp_path / "report.html")
+    assert (status, said.count("note.txt")) == (2, 1)
+    text = (tmp_path / "report.html").read_text("utf-8")
+    assert "note.txt" not in text
+    assert text.count(f"{path}: ") == 1
+
+
 def test_a_pipe_has_no_digest(tmp_path: Path) -> None:
     path = tmp_path / "report.html"
     data = EXAMPLES[0].read_bytes()
