@@ -7,6 +7,7 @@ timers and counts have the names of the text; S1 to S22 are rulings where the te
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from enum import StrEnum
 from uuid import UUID, uuid4
@@ -60,7 +61,7 @@ class Timer(StrEnum):
     SESSION_ACK_SEND = "session_ack_send"
 
 
-class Session:
+class Session(ABC):
     """What initiator and acceptor have in common; use ``Initiator`` or ``Acceptor``.
 
     Call ``data_to_send`` after every other method, but not before the messages of ``MessageReceived`` are stored: the
@@ -302,11 +303,11 @@ class Session:
         else:
             self._unexpected(packet, now)
 
-    def _receive_establish_connection(self, packet: mqqb.EstablishConnection, now: float) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _receive_establish_connection(self, packet: mqqb.EstablishConnection, now: float) -> None: ...
 
-    def _receive_connection_parameters(self, packet: mqqb.ConnectionParameters, data: bytes, now: float) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _receive_connection_parameters(self, packet: mqqb.ConnectionParameters, data: bytes, now: float) -> None: ...
 
     def _unexpected(self, packet: object, now: float) -> None:
         self._close(CloseReason.UNEXPECTED_PACKET, f"{type(packet).__name__} packet in state {self.state}", now)
