@@ -240,7 +240,7 @@ class TableRows:
     encrypted : int
         Notifications: messages to the notify queue that are encrypted, so that their notifications are unknown.
     unread : int
-        Notifications: messages with a fault, whatever their queue, but not bytes in which no packet begins.
+        Notifications: messages to any queue that have a fault. Bytes in which no packet begins do not count.
     """
 
     def __init__(self, name: str, columns: Iterable[str] | None, options: ReadOptions, tables: Collection[str]) -> None:

@@ -38,7 +38,7 @@ def guid_text(column: Any) -> Any:
 
 
 def equals_guid(column: Any, guid: UUID) -> Any:
-    """Which GUIDs of a plain column are this one; null where there is none."""
+    """A mask of the GUIDs of a plain column that equal ``guid``; null where the GUID is null."""
     form = str(guid) if pa.types.is_string(column.type) else guid.bytes
     return _compute.equal(column, pa.scalar(form, column.type))
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _FILE = 1 << 40
 
 _PORT = 1801
-_NOBODY = UUID(int=0)
+_NO_GUID = UUID(int=0)
 _MINUTE = 60_000_000_000
 
 #: The type of the places of a group in results.
@@ -173,4 +173,4 @@ def own_managers(table: str, rows: Rows) -> tuple[Any, Any]:
         own = pc.if_else(pc.equal(rows["src_port"], _PORT), rows["server_guid"], rows["client_guid"])
         guid = pc.coalesce(rows["queue_manager"], own)
         shown = guid.is_valid()
-    return guid, pc.fill_null(pc.and_not(shown, equals_guid(guid, _NOBODY)), False)
+    return guid, pc.fill_null(pc.and_not(shown, equals_guid(guid, _NO_GUID)), False)

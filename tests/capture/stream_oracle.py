@@ -241,7 +241,7 @@ class Stream:
         self.origins.clear()
 
     def incomplete(self) -> list[Found]:
-        """What there is of the run and of the open packet: rows, unless it may be none that begins there."""
+        """The rows of the run and of the incomplete packet; fewer than 8 bytes found by searching are not a packet."""
         count = len(self.open)
         run = []
         if self.run is not None:

@@ -243,7 +243,7 @@ def test_a_run_of_two_files_in_parts(tmp_path: Path) -> None:
 
 
 def test_a_batch_of_payloads() -> None:
-    """The number of lost bytes tells that the payload is no packet, whatever it looks like."""
+    """The bit in the number of lost bytes marks a run, also where its bytes could be a packet."""
     payloads = Payloads.of([MESSAGE, HTTP], lost=[0, UNFRAMED_BIT | 100])
     for decode_batch in (mqqb.decode_batch, mqqb.decode_session_batch):
         assert decode_batch(payloads).fault(1) == ("bad_signature", "BaseHeader", 0)

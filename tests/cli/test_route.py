@@ -144,8 +144,8 @@ def test_other_hops_and_names_that_a_terminal_would_obey(small: Path) -> None:
 def test_no_route() -> None:
     text = refused("route", "--directory", ENTERPRISE, "DEPOT", "DEPOT")
     assert text.endswith("QueueManager DEPOT (ba000000-0000-4000-8000-0000000000d7) is both source and destination\n")
-    assert refused("route", "--directory", ENTERPRISE, "DEPOT", "NOBODY") == (
-        "msmqwire: no QueueManager has the ComputerName NOBODY\n"
+    assert refused("route", "--directory", ENTERPRISE, "DEPOT", "MISSING") == (
+        "msmqwire: no QueueManager has the ComputerName MISSING\n"
     )
     assert refused("route", "--directory", ENTERPRISE, ORDERS, "DEPOT") == (
         f"msmqwire: no QueueManager has the Identifier {ORDERS}\n"

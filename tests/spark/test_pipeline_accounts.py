@@ -89,7 +89,7 @@ def outcomes(row: Row) -> dict[str, list[Any]]:
 
 
 def lost_outcomes(row: Row) -> dict[str, list[Any]]:
-    """What they make of a payload that lost bytes: the fault of what is there, or that there is no more; of a run."""
+    """The faults that readers give to a payload that lost bytes, and to a run."""
     if row.lost & UNFRAMED_BIT:
         return {"messages": [mqsd.Fault("bad_signature", "BaseHeader", 0)]}
     padded = row._replace(payload=row.payload + bytes(row.lost))
