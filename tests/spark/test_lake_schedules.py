@@ -93,6 +93,24 @@ def test_a_run_and_vacuum_while_the_last_plan_is_read(tmp_path: Path, monkeypatc
     assert Lake(Storage.of(root)).run == 2
 
 
+def test_a_run_and_vacuum_while_files_are_rewritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The files of the version that is read are gone; the next one has a run of the same number."""
+    root, without, waiting = str(tmp_path), LakeTable._without, [True]
+    run(root, {"a": 1})
+
+    def late(self: LakeTable, *gone: Any) -> Any:
+        if waiting:
+            waiting.clear()
+            run(root, {"a": 2})
+            vacuum(root)
+        return without(self, *gone)
+
+    monkeypatch.setattr(LakeTable, "_without", late)
+    run(root, {"a": 3})
+    assert contents(root) == expected({"a": 3})
+    assert [one.number for one in lakes.history(root)] == [3, 2, 1]
+
+
 def test_of_two_merges_at_once_one_is_refused(tmp_path: Path) -> None:
     """deltalake's own ``optimize.compact`` beside ours, first or last, as well."""
     first = {"a": 3, "b": 5, "c": 1}

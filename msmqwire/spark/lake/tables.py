@@ -227,9 +227,14 @@ class LakeTable:
         self._check(files)
         metadata = {RUN: str(run), **(notes or {})}
         properties = CommitProperties(metadata, app_transactions=[Transaction(_APPLICATION, run)])
-        while self.run < run and after in (None, self.run):
+
+        def is_next() -> bool:
+            return self.run < run and after in (None, self.run)
+
+        while is_next():
             replacements = self.current(lambda: self._without(captures, endings))
-            if self._transact(files, replacements, properties, data_change=True):
+            # Where files were gone, a newer version was read, and another process may have committed this run in it
+            if is_next() and self._transact(files, replacements, properties, data_change=True):
                 return True
         return False
 
