@@ -106,8 +106,9 @@ interop: $(DONE)/spark build ## write the dissector for Wireshark and the descri
 	$(PY) -m msmqwire.insight.interop build/interop
 
 .PHONY: bench
-bench: $(DONE)/bench build ## measure the speed (1,000,000 rows and more) and write docs/performance.md
+bench: $(DONE)/bench build ## measure the speed (1,000,000 rows and more) and write docs/performance.md and the table of README
 	$(PY) -m pytest benchmarks --write-page docs $(ARGS)
+	$(PY) docs/generate.py
 
 .PHONY: bench-quick
 bench-quick: $(DONE)/bench build ## the same benchmarks on few rows: do they run, are their answers right

@@ -166,6 +166,61 @@ def statements(path: Path, prefix: str) -> Iterator[str]:
                 yield f"| {row['source']} | {row['level']} | {row['statement']} |"
 
 
+# Rows of the README's table: what is done, and the section and the line of performance.md that measure it
+SPEED = {
+    "decode requests": ("Decode requests:", "msmqwire"),
+    "decode replies": ("Decode replies,", "msmqwire"),
+    "decode change notifications": ("Decode change notifications,", "msmqwire"),
+    "decode messages, all columns": ("Decode user messages,", "msmqwire, all columns"),
+    "encode requests": ("Encode requests:", "msmqwire"),
+    "encode replies": ("Encode replies:", "msmqwire"),
+    "capture file to payloads (UDP)": ("Capture file (pcap, UDP) to payloads:", "msmqwire"),
+    "capture file to request columns": ("Capture file (pcap, UDP) to request columns:", "msmqwire"),
+    "capture file to packets in TCP streams": ("Capture file (pcap, TCP in order) to message packets:", "msmqwire"),
+    "format names in a column": ("Parse format names,", "msmqwire"),
+}
+PEERS = {
+    "struct, a loop": "`struct`",
+    "struct by hand": "`struct`",
+    "numpy views, columns copied": "numpy",
+    "numba, a loop over bytes": "numba",
+    "numba, eight bytes at a time": "numba tuned by hand",
+    "construct": "construct",
+    "kaitaistruct": "Kaitai Struct",
+    "libpcap, a loop in C": "libpcap in C",
+    "dpkt, dissecting": "dpkt",
+    "dpkt and struct": "dpkt",
+    "dpkt, reassembling": "dpkt",
+    "scapy": "Scapy",
+    "scapy, reassembling": "Scapy",
+    "re, one expression, a loop": "a loop of `re`",
+    "pyparsing": "pyparsing",
+}
+_FIGURE = re.compile(r"  (?P<name>.+?)(?: \(.*\))? +[\d,.]+ +(?P<ratio>[\d,.]+) +[\d,.]+ - ")
+
+
+def speed(page: str) -> Iterator[str]:
+    """The main figures of performance.md, as a table."""
+    copies = [float(speed) for speed in re.findall(r"^  memcpy \((.+) GB/s\)", page, re.MULTILINE)]
+    machine = re.search(r"`make bench` wrote this page: (.*?),", page)
+    assert machine is not None
+    yield f"CPU time on one core of an {machine[1]} that copies {min(copies):.0f} to {max(copies):.0f} GB/s:"
+    yield ""
+    yield "| | speed, as a part of that of `memcpy` | times as fast as |"
+    yield "|---|---|---|"
+    for done, (title, ours) in SPEED.items():
+        section = page[page.index(f"\n{title}") :].lstrip().partition("\n\n")[0]
+        copied, _, others = section.partition("times slower")
+        part = next(match["ratio"] for match in _FIGURE.finditer(copied) if match["name"] == ours)
+        times = {match["name"]: float(match["ratio"].replace(",", "")) for match in _FIGURE.finditer(others)}
+        peers = ", ".join(f"{PEERS[name]} {_two_digits(ratio)}" for name, ratio in times.items() if name in PEERS)
+        yield f"| {done} | {part} | {peers} |"
+
+
+def _two_digits(ratio: float) -> str:
+    return f"{float(f'{ratio:.1e}'):,.{0 if ratio >= 9.95 else 1}f}"
+
+
 def value_kind(type_: DataType) -> str:
     """The alias of ``names.pyi`` that has the columns of a type."""
     if isinstance(type_, ListOf):
@@ -215,7 +270,10 @@ def pages() -> dict[Path, str]:
     messages, conformance = HERE / "messages.md", HERE / "conformance.md"
     conforming = filled(conformance.read_text("utf-8"), "requirements", requirements(MUSTS))
     transitions = [*state_diagram(TRANSITIONS, "idle"), "", *transition_tables(TRANSITIONS)]
+    readme = HERE.parent / "README.md"
+    performance = (HERE / "performance.md").read_text("utf-8")
     return {
+        readme: filled(readme.read_text("utf-8"), "figures", speed(performance)),
         HERE.parent / "msmqwire" / "columns" / "names.pyi": "\n".join(stub) + "\n",
         HERE / "tables.md": "\n".join(lines) + "\n",
         discovery: filled(discovery.read_text("utf-8"), "rules of the client", transitions),
