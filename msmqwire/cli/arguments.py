@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from msmqwire.cli.console import CommandError, describe_error, say
 from msmqwire.errors import CaptureError, counted
+from msmqwire.wire.guids import guid_of
 
 if TYPE_CHECKING:
     from msmqwire.capture.options import ReadOptions
@@ -206,10 +207,10 @@ def moment(text: str) -> int | timedelta:
 
 def parse_guid(text: str) -> uuid.UUID:
     """A GUID, with or without braces; a ValueError says what one looks like."""
-    try:
-        return uuid.UUID(text)
-    except ValueError:
-        raise ValueError(f"{text!r} is not a GUID, as in dcc51bf6-d4ad-4543-8739-71568e8f9128") from None
+    found = guid_of(text[1:-1] if text[:1] + text[-1:] == "{}" else text)
+    if found is None:
+        raise ValueError(f"{text!r} is not a GUID, as in dcc51bf6-d4ad-4543-8739-71568e8f9128")
+    return found
 
 
 def guid(text: str) -> uuid.UUID:

@@ -16,6 +16,7 @@ from msmqwire.mqqb._encode import DERIVED
 from msmqwire.mqqb.message_classes import MESSAGE_CLASSES
 from msmqwire.mqqb.message_headers import SENDER_ID_TYPES
 from msmqwire.mqqb.readable import BODY_TYPES, UTF16_TYPES, read_body, sid_text
+from msmqwire.wire.guids import guid_of
 
 Row: TypeAlias = Mapping[str, Any]
 
@@ -113,10 +114,17 @@ def _value(type_: DataType, value: Any) -> Any:
     if isinstance(type_, StructOf):
         return {name: _value(member, value[name]) for name, member in type_.members if value.get(name) is not None}
     if type_ == GUID:
-        return UUID(value)
+        return _guid(value)
     if type_ == BYTES:
         return bytes.fromhex(value)
     return parse_time(value) // 1_000_000_000 if type_ == TIMESTAMP else value
+
+
+def _guid(text: str) -> UUID:
+    found = guid_of(text)
+    if found is None:
+        raise ValueError(f"{text!r} is not a GUID")
+    return found
 
 
 def _topology(values: dict[str, Any]) -> mqsd.TopologyClientRequest | mqsd.TopologyServerReply:

@@ -7,7 +7,6 @@ import enum
 import functools
 import json
 import os
-import re
 import tomllib
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -29,8 +28,7 @@ from msmqwire.directory.elements import (
     Scope,
 )
 from msmqwire.errors import DirectoryError
-
-_IDENTIFIER = re.compile(r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}", re.ASCII)
+from msmqwire.wire.guids import guid_of
 
 #: Marks a value that could not be read.
 _NOTHING: Any = object()
@@ -95,13 +93,16 @@ class _Reader:
                 title = entry.get(NAME_ATTRIBUTES.get(ELEMENTS[table], ""))
                 yield ELEMENTS[table], f"{name} ({title})" if isinstance(title, str) else name, entry
 
-    def _names(self) -> dict[type[DirectoryObject], dict[str, set[str]]]:
+    def _names(self) -> dict[type[DirectoryObject], dict[str, set[UUID]]]:
         """The identifiers of objects by their names in lower case."""
-        named: dict[type[DirectoryObject], dict[str, set[str]]] = {each: defaultdict(set) for each in ELEMENTS.values()}
+        named: dict[type[DirectoryObject], dict[str, set[UUID]]] = {
+            each: defaultdict(set) for each in ELEMENTS.values()
+        }
         for element, _, entry in self.entries:
             name, identifier = entry.get(NAME_ATTRIBUTES.get(element, "")), entry.get("identifier")
-            if isinstance(name, str) and isinstance(identifier, str) and _IDENTIFIER.fullmatch(identifier):
-                named[element][comparable(name)].add(identifier.lower())
+            guid = guid_of(identifier) if isinstance(identifier, str) else None
+            if isinstance(name, str) and guid is not None:
+                named[element][comparable(name)].add(guid)
         return named
 
     def _object(self, element: type[DirectoryObject], title: str, entry: dict[str, Any]) -> DirectoryObject | None:
@@ -144,22 +145,24 @@ class _Reader:
 
     def _reference(self, target: type[DirectoryObject], given: Any) -> UUID:
         """The identifier of another object, given as such or by name."""
-        if isinstance(given, str) and _IDENTIFIER.fullmatch(given):
-            return UUID(given)
+        if isinstance(given, str) and (guid := guid_of(given)) is not None:
+            return guid
         found = self.named[target].get(comparable(given), ()) if isinstance(given, str) else ()
         if len(found) != 1:
             how_many = "no" if not found else "more than one"
             raise ValueError(f"{given!r} is not an identifier, and is the name of {how_many} {TABLES[target]}")
-        return UUID(next(iter(found)))
+        (guid,) = found
+        return guid
 
     def _report(self, title: str, attribute: str, what: str) -> None:
         self.problems.append(Problem(title, attribute, what))
 
 
 def _identifier(given: Any) -> UUID:
-    if not isinstance(given, str) or not _IDENTIFIER.fullmatch(given):
+    guid = guid_of(given) if isinstance(given, str) else None
+    if guid is None:
         raise ValueError(f"{given!r} is not an identifier such as 0f8fad5b-d9cb-469f-a165-70867728950e")
-    return UUID(given)
+    return guid
 
 
 def _bytes(given: Any) -> bytes:

@@ -14,6 +14,8 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from string import ascii_lowercase, digits
 from uuid import UUID
 
+from msmqwire.wire import guids
+
 __all__ = ["Pseudonyms"]
 
 #: Words that stand in names of queues everywhere: [MS-MQMQ] 2.1, and the system queues of [MS-MQMQ] 2.1.5.
@@ -26,12 +28,11 @@ _KEYWORDS = frozenset(
 )  # fmt: skip
 #: The labels that the protocol itself gives to acknowledgments: [MS-MQQB] 2.2.4, 2.2.5.
 _LABELS = frozenset({"QM Ordering Ack", "QM Order Ack"})
-_GUID = r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"
 _IPV4 = r"(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?![\w.])"
 _IPV6 = r"(?:(?<=TCP:)|(?<![\w:]))(?:[0-9A-Fa-f]{0,4}:){2,7}[0-9A-Fa-f]{0,4}(?![\w:])"
 # Network and node, as SPX names it
 _IPX = r"(?<![\w.])[0-9A-Fa-f]{8}[:.][0-9A-Fa-f]{12}(?![\w:])"
-_PARTS = re.compile(rf"(?P<guid>{_GUID})|(?P<ipx>{_IPX})|(?P<ipv4>{_IPV4})|(?P<ipv6>{_IPV6})|(?P<word>[^\W_]+)")
+_PARTS = re.compile(rf"(?P<guid>{guids.PATTERN})|(?P<ipx>{_IPX})|(?P<ipv4>{_IPV4})|(?P<ipv6>{_IPV6})|(?P<word>[^\W_]+)")
 _WORD = re.compile(r"[^\W_]+")
 # Letters of other scripts become ideographs: of the basic plane one code unit, of the others two
 _IDEOGRAPHS, _IDEOGRAPH_COUNT = 0x4E00, 0x51A0

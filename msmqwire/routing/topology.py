@@ -19,6 +19,7 @@ from msmqwire.directory import (
 from msmqwire.directory.base import InvalidObjectError, comparable
 from msmqwire.errors import DirectoryError, RoutingError
 from msmqwire.routing.graph import SiteGraph
+from msmqwire.wire.guids import guid_of
 
 Element = TypeVar("Element", bound=DirectoryObject)
 Value = TypeVar("Value")
@@ -73,10 +74,7 @@ def read_queue_managers(directory: Directory, machine_id: UUID | str) -> list[Qu
 
 def identifier_of(machine_id: UUID | str) -> UUID | None:
     """The Identifier that names a machine, None for text that is no GUID."""
-    try:
-        return machine_id if isinstance(machine_id, UUID) else UUID(machine_id)
-    except ValueError:
-        return None
+    return machine_id if isinstance(machine_id, UUID) else guid_of(machine_id)
 
 
 def _read_named(directory: Directory, attribute: str, name: str) -> list[QueueManager]:

@@ -217,7 +217,7 @@ def test_hexadecimal_digits() -> None:
         ('{"type": "rep"}', "type is missing or has an unknown name"),
         ("[" * 100_000, "nested too deeply"),
         ('{"table": "sessions", "kind": "pong"}', "kind is missing or has an unknown name"),
-        ('{"table": "sessions", "kind": "ping", "cookie": 1, "queue_manager": "?"}', "badly formed hexadecimal UUID"),
+        ('{"table": "sessions", "kind": "ping", "cookie": 1, "queue_manager": "?"}', "'?' is not a GUID"),
         ('{"table": "messages", "body": "zz"}', "non-hexadecimal"),
         ('{"table": "messages", "destination_queue": "nowhere"}', "line 2: "),
         ('{"table": "messages", "sent_time": "yesterday"}', "is not an ISO 8601 time"),
