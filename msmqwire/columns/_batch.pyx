@@ -129,8 +129,7 @@ cdef class Batch:
                 break
         else:
             raise KeyError(f"{name!r}: no such column of {self.table.name}; it has {', '.join(self.table.names)}")
-        if name not in self.selected:
-            raise KeyError(f"{name!r} is not among the requested columns: {', '.join(self.columns)}")
+        require_requested(self, name)
         self.readable()
         if name == "fault":
             return self.faults
@@ -450,10 +449,19 @@ def gathered(column, places):
     return last, np.frombuffer(data, np.uint8, last[-1])
 
 
+cdef int require_requested(Batch batch, str name) except -1:
+    """Refuse a column that was not requested: it has no buffer."""
+    if name not in batch.selected:
+        raise KeyError(f"{name!r} is not among the requested columns: {', '.join(batch.columns)}")
+    return 0
+
+
 def take_rows(Batch batch, const uint32_t[::1] rows, tuple columns):
     """Some rows of some columns as a new Batch: of columns with one value a row that is not in the payloads."""
     cdef Batch taken = prepare(batch.table, NO_PAYLOADS, columns, None)
     cdef Py_ssize_t i
+    for name in taken.columns:
+        require_requested(batch, name)
     for i in range(rows.shape[0]):
         if rows[i] >= batch.length:
             raise IndexError(f"row {rows[i]} of {batch.length}")

@@ -302,6 +302,10 @@ def test_rows_of_capture_columns_are_taken() -> None:
         assert taken.to_arrow(dictionaries=False).equals(expected.select(columns[1:]).take(pa.array(rows, pa.uint32())))
     with pytest.raises(IndexError, match=f"row {len(block)} of {len(block)}"):
         take_rows(block.capture, np.array([len(block)], np.uint32), columns)
+    with capture.open(io.BytesIO(data), columns=["frame"]) as reader:
+        (block,) = reader
+    with pytest.raises(KeyError, match="'src' is not among the requested columns: frame"):
+        take_rows(block.capture, np.array([0], np.uint32), ("frame", "src"))
 
 
 def test_discovery_is_connectionless() -> None:
