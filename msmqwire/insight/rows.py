@@ -87,31 +87,32 @@ class Rows:
 
     Attributes
     ----------
+    batch : pyarrow.RecordBatch
     place : array of int64
         The file and frame of each row, see ``Files``.
     """
 
     def __init__(self, batch: pa.RecordBatch, files: Files) -> None:
-        self._batch = batch
+        self.batch = batch
         self._plain: dict[str, Any] = {}
         self._columns: dict[str, Column] = {}
         self.place = files.places(self._keys("file"), self["frame"])
 
     def __len__(self) -> int:
-        return self._batch.num_rows
+        return self.batch.num_rows
 
     def __contains__(self, name: str) -> bool:
-        return name in self._batch.schema.names
+        return name in self.batch.schema.names
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._plain:
-            self._plain[name] = self._time() if name == "time" else plain(self._batch.column(name))
+            self._plain[name] = self._time() if name == "time" else plain(self.batch.column(name))
         return self._plain[name]
 
     def _time(self) -> Any:
         if "time_ns" in self:
-            return plain(self._batch.column("time_ns")).cast(pa.int64())
-        return self._batch.column("time").cast(pa.timestamp("ns", "UTC")).cast(pa.int64())
+            return plain(self.batch.column("time_ns")).cast(pa.int64())
+        return self.batch.column("time").cast(pa.timestamp("ns", "UTC")).cast(pa.int64())
 
     def column(self, name: str) -> Column:
         """A column for groups; texts are numbered once for all of these."""
@@ -121,7 +122,7 @@ class Rows:
 
     def _keys(self, name: str) -> Any:
         """A column, without extension types but with its dictionary."""
-        column = self._batch.column(name)
+        column = self.batch.column(name)
         if name == "time" or not pa.types.is_dictionary(column.type) or column.type.value_type != pa.string():
             return self[name]
         return column

@@ -266,14 +266,16 @@ def _discovery_probe(_: str, rows: Rows, __: tuple[str, ...]) -> Match:
 
 
 def shown_managers(table: str, rows: Rows) -> tuple[Any, Any]:
-    """As ``own_managers``, without the rows of packets that the specification prints."""
+    """As ``own_managers``, without the rows of packets that scanners send."""
     guid, shown = own_managers(table, rows)
     if table == "sessions":
         # A scanner that sends the printed packet is no queue manager, and a server that repeats it has another GUID
-        probe = pc.and_(
-            equals_guid(rows["client_guid"], _PRINTED_CLIENT), pc.equal(rows["time_stamp"], _PRINTED_TIME_STAMP)
-        )
-        shown = pc.and_not(shown, pc.fill_null(probe, False))
+        printed = pc.equal(rows["time_stamp"], _PRINTED_TIME_STAMP)
+        sent = [pc.and_(equals_guid(rows["client_guid"], _PRINTED_CLIENT), printed)]
+    else:
+        sent = [mask for _, mask in probes(table, rows)]
+    for mask in sent:
+        shown = pc.and_not(shown, pc.fill_null(mask, False))
     return guid, shown
 
 
@@ -501,13 +503,14 @@ RULES: tuple[Rule, ...] = (
         probe=True,
     ),
 )
-_PROBES = ("connection-probe", "discovery-probe")
+# Of packets that are valid, so that their sender would pass for a client or a queue manager
+_PROBES = ("connection-probe", "discovery-probe", "metasploit-probe")
 
 
 def probes(table: str, rows: Rows) -> Iterator[tuple[str, Any]]:
-    """The rules that find packets of scanners in a table of discovery or sessions, and which rows match each."""
+    """The rules that find packets of scanners in a table, and which rows match each."""
     for rule in RULES:
-        if rule.name in _PROBES and table in rule.tables:
+        if rule.name in _PROBES and table in rule.tables and rule.suspects(rows.batch).any():
             yield rule.name, rule.match(table, rows, ())[0]
 
 

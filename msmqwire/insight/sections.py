@@ -175,8 +175,8 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     ),
     "messages": (
         "src_port", "dst_port", "stream_offset", "kind", "packet_size", "source_queue_manager", "message_id",
-        "hop_count", "destination_queue", "destination_queues", "message_class", "message_class_name", "message_size",
-        "ack_sequence_number",
+        "hop_count", "label", "destination_queue", "destination_queues", "message_class", "message_class_name",
+        "message_size", "ack_sequence_number",
     ),
     "sessions": (
         "src_port", "dst_port", "stream_offset", "kind", "packet_size", "queue_manager", "refused", "client_guid",
@@ -363,7 +363,12 @@ def _of_messages(rows: Rows) -> Contributions:
     roles, evidence = decoded * _QUEUE_MANAGER, decoded * _BIT_OF["message"]
     if forwarded.any():
         roles, evidence = roles | forwarded * _ROUTER, evidence | forwarded * _BIT_OF["forwarded message"]
+    is_probe, events = _probes("messages", rows)
+    if is_probe.any():
+        # A router that forwards one is no scanner
+        roles = np.where(is_probe & ~forwarded, _SCANNER, roles)
     yield from _host(rows, _whole(roles), _whole(evidence), decoded | forwarded)
+    yield from events
     yield from _managers("messages", rows, _all(rows, "message"))
     size = rows.array("message_size")
     size = np.where(size == NULL_NUMBER, 0, size)

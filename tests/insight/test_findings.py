@@ -218,6 +218,11 @@ def test_probes_show_no_queue_managers() -> None:
     probes = [{**PROBE, "src": f"192.0.2.{last}", "src_port": 40001, "dst_port": 1801} for last in (7, 8)]
     answers = [{**PROBE, "src": f"10.0.0.{last}", "src_port": 1801, "dst_port": 40001} for last in (7, 8)]
     assert set(names(detect(("sessions", [*probes, *answers])))) == {"connection-probe"}
+    message = {"label": "poc", "destination_queue": "x/queuejumper", "hop_count": 0, "source_queue_manager": FIRST}
+    messages = [{**message, "src": f"192.0.2.{last}"} for last in (7, 8)]
+    assert set(names(detect(("messages", messages)))) == {"metasploit-probe"}
+    ordinary = [{**each, "label": ""} for each in messages]
+    assert names(detect(("messages", ordinary))) == ["cloned-queue-manager"]
 
 
 def test_ports_are_evidence_if_all_packets_have_the_same() -> None:

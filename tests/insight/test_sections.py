@@ -278,6 +278,29 @@ def test_the_timeline_of_nothing_is_empty() -> None:
     assert Summary().section("timeline").num_rows == summary_of("sessions", {}).section("timeline").num_rows == 0
 
 
+@pytest.mark.parametrize(
+    ("changes", "roles", "probes"),
+    [
+        ({}, ["scanner"], 1),
+        # A router that forwards the message is none
+        ({"hop_count": 1}, ["queue_manager", "router"], 1),
+        ({"label": "pic"}, ["queue_manager"], 0),
+        ({"destination_queue": "DIRECT=HTTP://host/msmq/private$/queue"}, ["queue_manager"], 0),
+    ],
+)
+def test_a_host_that_sent_a_valid_message_of_metasploit_is_a_scanner(
+    changes: dict[str, Any], roles: list[str], probes: int
+) -> None:
+    probe = {"label": "poc", "destination_queue": "DIRECT=HTTP://host/msmq/private$/queuejumper", **changes}
+    summary = summary_of("messages", probe, {"src": "10.0.0.5", "label": "poc", "source_queue_manager": SECOND})
+    found = dict(rows_of(summary, "hosts", "address", "roles"))
+    assert found == {"10.0.0.1": roles, "10.0.0.5": ["queue_manager"]}
+    shown = [("10.0.0.1",)] * (roles == ["queue_manager"])
+    assert rows_of(summary, "queue_managers", "address") == [*shown, ("10.0.0.5",)]
+    events = rows_of(summary, "timeline", "event", "src", "detail")
+    assert events.count(("probe", "10.0.0.1", "metasploit-probe")) == probes
+
+
 @pytest.mark.parametrize("guid", ["binary", "text"])
 def test_probes_are_events(guid: Any) -> None:
     example = {
