@@ -7,29 +7,20 @@ import re
 import textwrap
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from uuid import UUID
 
 from msmqwire.capture import CAPTURE, TABLES
-from msmqwire.columns.schema import (
-    ADDRESS,
-    ASCII,
-    BYTES,
-    FAULT,
-    FORMAT_NAME,
-    GUID,
-    TEXT,
-    UTF8,
-    DataType,
-    Enumeration,
-    ListOf,
-    Table,
-)
+from msmqwire.columns.schema import Column, DataType, Table
 from msmqwire.discovery.client import TRANSITIONS, Transition
 from msmqwire.formatname.schema import FORMAT_NAMES
+from msmqwire.mqqb._packet import READABLE, SESSION_READABLE
+from msmqwire.mqqb.groups import GROUPS, MESSAGE_DEFAULTS, SESSION_DEFAULTS
 from msmqwire.mqqb.rules import RULES
 from msmqwire.mqqb.schema import MESSAGES, SESSIONS
 from msmqwire.wire.codes import FAULTS
 
 HERE = Path(__file__).parent
+PACKAGE = HERE.parent / "msmqwire"
 STATEMENTS = HERE.parent / "tests" / "contract" / "conformance.csv"
 MUSTS = HERE.parent / "tests" / "contract" / "musts.csv"
 
@@ -223,15 +214,10 @@ def _two_digits(ratio: float) -> str:
 
 def value_kind(type_: DataType) -> str:
     """The alias of ``names.pyi`` that has the columns of a type."""
-    if isinstance(type_, ListOf):
-        return "List"
-    if isinstance(type_, Enumeration) or type_ == GUID:
-        return "Uint8"
-    if type_ in (TEXT, BYTES, ASCII, UTF8):
-        return {TEXT: "Text", BYTES: "Bytes", ASCII: "Ascii", UTF8: "Utf8"}[type_]
-    if type_ in (ADDRESS, FORMAT_NAME, FAULT):
-        return "Record"
-    return {"?": "Bool", "M": "Time"}.get(type_.dtype.lstrip("<")[0]) or type_.name.capitalize()
+    if type_.view is not None:
+        return type_.view.__name__.removesuffix("Column")
+    base = type_.dtype.base
+    return {"b": "Bool", "M": "Time", "V": "Record"}.get(base.kind) or base.name.capitalize()
 
 
 def column_names(tables: Iterable[Table]) -> Iterator[str]:
@@ -239,9 +225,7 @@ def column_names(tables: Iterable[Table]) -> Iterator[str]:
     kinds: dict[str, dict[str, None]] = {}
     for each in tables:
         for column in each.all_columns:
-            # Violations are names in Arrow and bits in batches
-            kind = "Uint32" if column.name == "violations" else value_kind(column.type)
-            kinds.setdefault(kind, {})[column.name] = None
+            kinds.setdefault(value_kind(column.type), {})[column.name] = None
     yield '"""The names of columns, by what ``batch[name]`` is; written by `make docs`, do not edit."""'
     yield ""
     yield "from typing import Literal"
@@ -252,6 +236,87 @@ def column_names(tables: Iterable[Table]) -> Iterator[str]:
         names = ", ".join(f'"{name}"' for name in kinds[kind])
         yield textwrap.fill(names, 120, initial_indent="    ", subsequent_indent="    ", break_on_hyphens=False) + ","
         yield "]"
+
+
+PACKETS = """\
+\"\"\"The classes of message packets; written by `make docs` from the tables, do not edit.\"\"\"
+
+from typing import Final, Literal
+from uuid import UUID
+
+from typing_extensions import Buffer
+
+from msmqwire.formatname import FormatName
+from msmqwire.mqqb.groups import (
+    Acknowledgment,
+    CompoundMessageHeader,
+    MultiQueueFormatHeader,
+    SecurityHeader,
+    SessionHeader,
+    SoapHeader,
+    TransactionHeader,
+)
+
+# fmt: off
+Transport = Literal["unknown", "udp", "tcp"]
+READABLE: frozenset[str]
+SESSION_READABLE: tuple[str, ...]
+
+class MessagePacket:
+    violations: Final[tuple[str, ...]]
+    def __eq__(self, other: object) -> bool: ...
+    def __hash__(self) -> int: ...
+"""
+DECODE = """\
+
+def decode(data: Buffer, *, strict: bool = False, transport: Transport = "unknown") -> (
+    UserMessage | EstablishConnection | ConnectionParameters | SessionAck | Ping
+): ...
+def encode(packet: MessagePacket) -> bytes: ...
+"""
+
+
+def keyword(column: Column, default: object) -> str:
+    """A keyword of a class of packets, as a parameter of a stub."""
+    kind = column.type.python.replace("bytes", "Buffer") + (" | None" if default is None else "")
+    shown = "..." if isinstance(default, UUID) else repr(default)
+    return f"{column.name}: {kind}" + ("" if default is ... else f" = {shown}")
+
+
+def packet_class(
+    table: Table, name: str, base: str, keywords: Iterable[str], attributes: Iterable[str]
+) -> Iterator[str]:
+    """A class of packets as a stub: the parameters of its keywords, and the columns that are its attributes."""
+    yield ""
+    yield f"class {name}({base}):"
+    parameters = ["self", "*", *keywords]
+    if parameters[2:]:
+        yield f"    def __init__(\n        {(',' + chr(10) + ' ' * 8).join(parameters)},\n    ) -> None: ..."
+    # Attributes of the MessagePropertiesHeader, which only malformed messages lack, are not typed as optional
+    always = {0, table.presence_bits.get("HAS_PROPERTIES", 0)}
+    for column in table.select(attributes):
+        missing = column.presence not in always and base != "SessionPacket"
+        kind = column.type.python.replace("bytes", "memoryview") + (" | None" if missing else "")
+        yield f"    {column.name}: Final[{kind}]"
+        yield f'    """{column.about}"""'
+
+
+def packet_classes() -> Iterator[str]:
+    """The stub of the module with the classes of message packets."""
+    columns = {column.name: column for column in MESSAGES.columns}
+    groups = [f"{name}: {group.__name__} | None = None" for name, group in GROUPS.items()]
+    keywords = [keyword(columns[name], default) for name, default in MESSAGE_DEFAULTS.items()]
+    yield PACKETS.rstrip()
+    yield from packet_class(MESSAGES, "UserMessage", "MessagePacket", [*keywords, *groups], READABLE)
+    yield from (f"    {name}: Final[{group.__name__} | None]" for name, group in GROUPS.items())
+    yield "    acknowledged: Final[Acknowledgment | None]"
+    yield from packet_class(SESSIONS, "SessionPacket", "MessagePacket", (), SESSION_READABLE)
+    columns = {column.name: column for column in SESSIONS.columns}
+    for kind, defaults in SESSION_DEFAULTS.items():
+        keywords = [keyword(columns[name], default) for name, default in defaults.items()]
+        name = kind.title().replace("_", "")
+        yield from packet_class(SESSIONS, name, "SessionPacket", keywords, defaults)
+    yield DECODE.rstrip()
 
 
 def pages() -> dict[Path, str]:
@@ -274,7 +339,8 @@ def pages() -> dict[Path, str]:
     performance = (HERE / "performance.md").read_text("utf-8")
     return {
         readme: filled(readme.read_text("utf-8"), "figures", speed(performance)),
-        HERE.parent / "msmqwire" / "columns" / "names.pyi": "\n".join(stub) + "\n",
+        PACKAGE / "columns" / "names.pyi": "\n".join(stub) + "\n",
+        PACKAGE / "mqqb" / "_packet.pyi": "\n".join(packet_classes()) + "\n",
         HERE / "tables.md": "\n".join(lines) + "\n",
         discovery: filled(discovery.read_text("utf-8"), "rules of the client", transitions),
         messages: filled(messages.read_text("utf-8"), "rules", rules((MESSAGES, SESSIONS))),

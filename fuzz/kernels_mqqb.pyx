@@ -9,7 +9,7 @@ from libc.string cimport memcmp, memset
 from fuzz.checks cimport exact_copy, mix, must
 from msmqwire.mqqb.framing cimport FRAMED, INCOMPLETE, NOT_A_PACKET, frame_packet
 from msmqwire.mqqb._kernel cimport (
-    BLANK, DERIVED_COUNT, DISCARDABLE, PART_COUNT, QUEUE_COUNT, SECTION_COUNT, TRAILING_BYTES, Packet, Violation,
+    BLANK, CODE_COUNT, DISCARDABLE, PART_COUNT, QUEUE_COUNT, SECTION_COUNT, TRAILING_BYTES, Packet, Violation,
 )
 from msmqwire.mqqb._messages cimport largest_message, read_message, write_message
 from msmqwire.mqqb._queues cimport QueueLists
@@ -66,8 +66,8 @@ cdef void mix_packet(const uint8_t* data, size_t size, Reading* found) noexcept 
     mix(&found.checksum, packet.presence)
     mix(&found.checksum, packet.violations)
     mix(&found.checksum, packet.extent)
-    for i in range(DERIVED_COUNT):
-        mix(&found.checksum, packet.derived[i])
+    for i in range(CODE_COUNT):
+        mix(&found.checksum, packet.codes[i])
     for i in range(SECTION_COUNT):
         if packet.sections[i] != BLANK:
             must(data <= packet.sections[i] < data + size)
@@ -217,7 +217,7 @@ cdef void check_session_written(const uint8_t* data, size_t size, uint32_t trans
     must(0 < written <= LARGEST_SESSION and written <= size)
     read_session_once(target, written, transport, True, &again)
     must(again.status == 0 and again.packet.violations == 0 and again.packet.presence == found.packet.presence)
-    must(memcmp(again.packet.derived, found.packet.derived, DERIVED_COUNT) == 0)
+    must(memcmp(again.packet.codes, found.packet.codes, CODE_COUNT) == 0)
     must(write_session(&again.packet, second) == written)
     must(memcmp(second, target, written) == 0)
 

@@ -9,8 +9,8 @@ from libc.string cimport memcmp, memcpy, memset
 from fuzz.checks cimport exact_copy, must
 from msmqwire.columns._convert cimport TextSpan
 from msmqwire.mqsd._kernel cimport (
-    CLOSING_SIZE, FLAGS_SIZE, HAS_REQUEST, REPLY_FIXED_SIZE, ServerColumns, Topology, read_topology, write_flags,
-    write_reply, write_request,
+    CLOSING_SIZE, FLAGS_SIZE, HAS_REQUEST, IPX_NETWORKS, NETWORKS, REPLY_FIXED_SIZE, SERVERS, ServerColumns, Topology,
+    read_topology, write_flags, write_reply, write_request,
 )
 from msmqwire.wire._fault cimport Fault
 from msmqwire.wire._transport cimport Transport
@@ -66,13 +66,15 @@ cdef void rewritten(const uint8_t* data, const Reading* reading, const ServerCol
     cdef size_t written
     cdef size_t i
     if packet.presence & HAS_REQUEST:
-        written = write_request(target, data + 4, data + 20, data + 36, packet.ipx_networks, packet.ipx_count)
+        written = write_request(
+            target, data + 4, data + 20, data + 36, packet.items[IPX_NETWORKS], packet.counts[IPX_NETWORKS]
+        )
     else:
-        write_reply(target, data + 4, packet.network_count, mask_of(data), packet.servers_size)
-        written = REPLY_FIXED_SIZE + 16 * <size_t>packet.network_count
-        memcpy(target + REPLY_FIXED_SIZE, packet.networks, 16 * <size_t>packet.network_count)
+        write_reply(target, data + 4, packet.counts[NETWORKS], mask_of(data), packet.servers_size)
+        written = REPLY_FIXED_SIZE + 16 * <size_t>packet.counts[NETWORKS]
+        memcpy(target + REPLY_FIXED_SIZE, packet.items[NETWORKS], 16 * <size_t>packet.counts[NETWORKS])
         if packet.servers_size:
-            memcpy(target + written, packet.servers - 16, 16)
+            memcpy(target + written, packet.items[SERVERS] - 16, 16)
             written += 16
             # Entries are neighbours: what is between their names is two bytes that close one, and flags
             for i in range(reading.entries):

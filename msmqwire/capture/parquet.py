@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from msmqwire.capture.schema import CAPTURE
 from msmqwire.capture.tables import TABLES
-from msmqwire.columns.schema import BYTES, TIMESTAMP
+from msmqwire.columns.schema import TIMESTAMP
 
 Compression = Literal["snappy", "zstd", "lz4", "gzip", "brotli", "none"]
 
@@ -55,10 +55,7 @@ def _values() -> dict[str, str]:
     """The kind of values of the columns of all tables, Spark's columns included; see ``Column.values``."""
     found: dict[str, str] = {}
     for column in (*CAPTURE.columns, *(column for kind in TABLES.values() for column in kind.table.columns)):
-        kind = column.values
-        if kind == "repeated" and column.type in (BYTES, TIMESTAMP):
-            kind = "distinct" if column.type == BYTES else "counted"
-        found[column.name] = kind
+        found[column.name] = kind = column.values or column.type.values
         if column.type == TIMESTAMP:
             found[f"{column.name}_ns"] = kind
     return found

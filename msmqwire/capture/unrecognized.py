@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from msmqwire.columns import UNFRAMED_BIT
-from msmqwire.columns.schema import BYTES, UINT32, Column, arrow_type
+from msmqwire.columns.schema import BYTES, UINT32, Column
 from msmqwire.mqqb import MESSAGES
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def unrecognized_columns(wanted: frozenset[str], payloads: Payloads) -> dict[str
     count, lost = len(payloads), payloads.lost
     rows = np.zeros(0, np.int64) if lost is None else np.flatnonzero(lost & UNFRAMED_BIT)
     if lost is None or not len(rows):
-        types: dict[str, Any] = {name: arrow_type(_TYPES[name]) for name in wanted}
+        types: dict[str, Any] = {name: _TYPES[name].arrow() for name in wanted}
         return {name: pa.nulls(count, type_) for name, type_ in types.items()}
     shown = [bytes(payloads[row] or b"") for row in rows.tolist()]
     sizes = (lost[rows] & ~np.uint32(UNFRAMED_BIT)) + np.array(list(map(len, shown)), np.uint32)

@@ -2,34 +2,26 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
-from uuid import UUID
 
 from msmqwire import mqcn, mqqb, mqsd
 from msmqwire.capture import TABLES
 from msmqwire.capture.options import parse_time
-from msmqwire.columns.schema import BYTES, GUID, TIMESTAMP, DataType, ListOf, StructOf
+from msmqwire.columns.schema import TIMESTAMP, DataType
 from msmqwire.formatname import DirectName
+from msmqwire.mqqb._bodies import read_body
 from msmqwire.mqqb._encode import DERIVED
+from msmqwire.mqqb.groups import GROUP_FIELDS, GROUPS
 from msmqwire.mqqb.message_classes import MESSAGE_CLASSES
 from msmqwire.mqqb.message_headers import SENDER_ID_TYPES
-from msmqwire.mqqb.readable import BODY_TYPES, UTF16_TYPES, read_body, sid_text
-from msmqwire.wire.guids import guid_of
+from msmqwire.mqqb.readable import BODY_TYPES, UTF16_TYPES
+from msmqwire.wire._sid import sid_text
 
 Row: TypeAlias = Mapping[str, Any]
 
 #: Columns that no packet class takes, since they are derived from others.
 _DERIVED = DERIVED | {"kind"}
-_HEADERS: Mapping[str, type] = {
-    "transaction": mqqb.TransactionHeader,
-    "security": mqqb.SecurityHeader,
-    "compound": mqqb.CompoundMessageHeader,
-    "soap": mqqb.SoapHeader,
-    "multi_queue": mqqb.MultiQueueFormatHeader,
-    "session": mqqb.SessionHeader,
-}
 _TOPOLOGY: Mapping[str, Any] = {"request": mqsd.TopologyClientRequest, "reply": mqsd.TopologyServerReply}
 _SESSIONS: Mapping[str, type] = {
     "ping": mqqb.Ping,
@@ -109,22 +101,8 @@ def _named(names: Mapping[str, Any], values: Mapping[str, Any], column: str) -> 
 
 
 def _value(type_: DataType, value: Any) -> Any:
-    if isinstance(type_, ListOf):
-        return [_value(type_.item, each) for each in value]
-    if isinstance(type_, StructOf):
-        return {name: _value(member, value[name]) for name, member in type_.members if value.get(name) is not None}
-    if type_ == GUID:
-        return _guid(value)
-    if type_ == BYTES:
-        return bytes.fromhex(value)
-    return parse_time(value) // 1_000_000_000 if type_ == TIMESTAMP else value
-
-
-def _guid(text: str) -> UUID:
-    found = guid_of(text)
-    if found is None:
-        raise ValueError(f"{text!r} is not a GUID")
-    return found
+    # Packets have seconds
+    return parse_time(value) // 1_000_000_000 if type_ == TIMESTAMP else type_.from_json(value)
 
 
 def _topology(values: dict[str, Any]) -> mqsd.TopologyClientRequest | mqsd.TopologyServerReply:
@@ -143,8 +121,8 @@ def _message(values: dict[str, Any]) -> mqqb.UserMessage:
     """A message; it has an optional header if the row has columns of that header."""
     _take_texts(values)
     headers = {}
-    for header, kind in _HEADERS.items():
-        fields = {field.name for field in dataclasses.fields(kind)} & values.keys()
+    for header, kind in GROUPS.items():
+        fields = {*GROUP_FIELDS[kind]} & values.keys()
         if fields:
             headers[header] = kind(**{name: values.pop(name) for name in fields})
     return mqqb.UserMessage(**_given(values), **headers)

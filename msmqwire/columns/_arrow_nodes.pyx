@@ -12,7 +12,7 @@ from msmqwire.wire._fault cimport Fault
 from msmqwire.wire._guid cimport GUID_SIZE
 from msmqwire.wire.simd cimport wire_popcount
 
-from msmqwire.columns.schema import FAULT_CODE, index_type
+from msmqwire.columns.schema import FAULT_CODE
 from msmqwire.wire.codes import FAULT_NAMES
 
 # arrow.uuid is an extension type: its name travels in the metadata of the field, in the C data interface's encoding
@@ -69,7 +69,7 @@ cdef ArrowNode names_node(
         for i in range(count):
             indices.data[i] = min(values.data[i], <uint8_t>min(len(names), 255))
         names = (*names, "") if len(names) < 256 else names
-    index = index_type(type_)
+    index = type_.index
     if index == "int8":
         index = "c"
     elif index == "int16":

@@ -28,12 +28,9 @@ import numpy as np
 
 from msmqwire.columns.display import SHOWN_ROWS, html_table, names_shown
 from msmqwire.columns.schema import (
-    ADDRESS, ASCII, BOOL, BYTES, FORMAT_NAME, GUID, TEXT, UTF8, Enumeration, ListOf, StructOf
+    ADDRESS, ASCII, BOOL, BYTES, FORMAT_NAME, GUID, TEXT, UTF8, Enumeration, Flags, ListOf, StructOf
 )
-from msmqwire.columns.views import (
-    ADDRESS_DTYPE, FAULT_DTYPE, FORMAT_NAME_DTYPE, SPAN_DTYPE, AsciiColumn, BytesColumn, ListColumn, TextColumn,
-    Utf8Column,
-)
+from msmqwire.columns.views import FAULT_DTYPE, SPAN_DTYPE, ListColumn, TextColumn, Utf8Column
 from msmqwire.wire.codes import FAULT_NAMES
 
 WHOLE_DTYPE = np.dtype([("row", np.uint64), ("columns", np.uint64, 2)])
@@ -133,8 +130,6 @@ cdef class Batch:
         self.readable()
         if name == "fault":
             return self.faults
-        if name == "violations":
-            return self.violations
         self.derive(name)
         return view_of(self, column.type, name, self.length, self.rows_of_payloads())
 
@@ -152,7 +147,7 @@ cdef class Batch:
             self.derive(name)
         presence = np.frombuffer(self.buffers["presence"], f"<u{self.table.presence_width}", self.length)
         present = (presence & (column.presence or DECODED)) != 0
-        if self.whole_count and name != "violations":
+        if self.whole_count:
             wholes = np.frombuffer(self.buffers["wholes"], WHOLE_DTYPE, self.whole_count)
             index = self.table.names.index(name)
             present[wholes["row"]] = wholes["columns"][:, index >> 6] >> np.uint64(index & 63) & 1 != 0
@@ -328,14 +323,6 @@ cdef class Batch:
                         form.dictionaries,
                     )
                 )
-            elif column.name == "violations":
-                validity, nulls = form.validity.of(DECODED)
-                root.children.append(
-                    violations_node(
-                        <const uint32_t*>self.data("violations"), self.length, validity, nulls,
-                        self.table.violation_names,
-                    )
-                )
             else:
                 validity, nulls = self.validity_of_column(form, index, column.presence or DECODED)
                 root.children.append(
@@ -467,7 +454,7 @@ def take_rows(Batch batch, const uint32_t[::1] rows, tuple columns):
             raise IndexError(f"row {rows[i]} of {batch.length}")
     taken.length = <size_t>rows.shape[0]
     taken.names = batch.names
-    widths = {column.name: getattr(column.type, "width", 1) for column in batch.table.select(columns)}
+    widths = {column.name: column.type.width for column in batch.table.select(columns)}
     if "presence" in batch.buffers:
         widths["presence"] = batch.table.presence_width
     for path, width in widths.items():
@@ -495,9 +482,6 @@ cdef void gather(uint8_t* target, const uint8_t* values, const uint32_t[::1] row
 
 # --- numpy views ---
 
-SPAN_COLUMNS = {TEXT: TextColumn, ASCII: AsciiColumn, BYTES: BytesColumn}
-
-
 cdef object view_of(Batch batch, object type_, str path, size_t count, tuple parents):
     """The numpy view of a column, or of the part of one at ``path``; ``parents``: offsets of the lists around it."""
     if isinstance(type_, ListOf):
@@ -506,21 +490,13 @@ cdef object view_of(Batch batch, object type_, str path, size_t count, tuple par
         return ListColumn(offsets, items)
     if isinstance(type_, StructOf):
         return {name: view_of(batch, member, f"{path}.{name}", count, parents) for name, member in type_.members}
-    buffer = batch.buffers[path]
-    data = read_only(buffer)
-    if type_ == GUID:
-        return np.frombuffer(data, np.uint8, count * 16).reshape(count, 16)
-    if type_ == UTF8:
+    data = read_only(batch.buffers[path])
+    if type_ is UTF8:
         ends = np.frombuffer(data, np.int32, <Py_ssize_t>count + 1)
         texts = read_only(batch.buffers[path + ".text"])
         return Utf8Column(ends, np.frombuffer(texts, np.uint8, ends[<Py_ssize_t>count]))
-    if type_ in SPAN_COLUMNS:
-        return SPAN_COLUMNS[type_](np.frombuffer(data, SPAN_DTYPE, count), batch.payloads, parents)
-    if type_ == ADDRESS:
-        return np.frombuffer(data, ADDRESS_DTYPE, count)
-    if type_ == FORMAT_NAME:
-        return np.frombuffer(data, FORMAT_NAME_DTYPE, count)
-    return np.frombuffer(data, np.uint8 if isinstance(type_, Enumeration) else np.dtype(type_.dtype), count)
+    values = np.frombuffer(data, type_.dtype, count)
+    return values if type_.view is None else type_.view(values, batch.payloads, parents)
 
 
 cdef object read_only(Buffer buffer):
@@ -560,7 +536,7 @@ cdef ArrowNode node_of(
             guids = swapped_guids(batch.data(path + "[]"), <size_t>length)
             node.children.append(arrow_node("item", "z", length, None, 0, [ends_of_guids(<size_t>length), guids]))
             return node
-        items = rows_of_items(<const int32_t*>buffer.data, count, row) if holds_text(type_.item) else None
+        items = rows_of_items(<const int32_t*>buffer.data, count, row) if type_.in_payload else None
         # DuckDB refuses a batch of empty lists over a dictionary
         plain = arrow_form(batch, form.guid, False)
         node.children.append(node_of(batch, type_.item, "item", path + "[]", <size_t>length, None, 0, items, plain))
@@ -592,12 +568,6 @@ cdef ArrowNode node_of(
         return arrow_node(name, "b", length, validity, nulls, [bits_of_bools(buffer.data, count)])
     if type_ is GUID:
         return guid_node(buffer, name, count, validity, nulls, form.guid)
-    return arrow_node(name, type_.arrow, length, validity, nulls, [buffer])
-
-
-cdef bint holds_text(object type_):
-    if isinstance(type_, ListOf):
-        return holds_text(type_.item)
-    if isinstance(type_, StructOf):
-        return any(holds_text(member) for _, member in type_.members)
-    return type_ is TEXT or type_ is ASCII or type_ is BYTES or type_ is FORMAT_NAME
+    if isinstance(type_, Flags):
+        return violations_node(<const uint32_t*>buffer.data, count, validity, nulls, type_.names)
+    return arrow_node(name, type_.format, length, validity, nulls, [buffer])

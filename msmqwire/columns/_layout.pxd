@@ -114,11 +114,6 @@ cdef inline size_t place_of(const void* record, const void* field) noexcept:
     return <size_t>(<const uint8_t*>field - <const uint8_t*>record)
 
 
-cdef inline tuple section(Form form, uint32_t which, tuple others):
-    """The line of a column that is loaded from section ``which``; ``others``: offset, shift and mask."""
-    return form, 8 + 8 * which, *others
-
-
 cdef inline void put_fault(Columns* columns, const Fault* fault, size_t row) noexcept nogil:
     columns.faults[columns.fault_count] = fault[0]
     columns.faults[columns.fault_count].row = <uint32_t>row

@@ -9,11 +9,12 @@ from msmqwire.columns._convert cimport TextSpan
 from msmqwire.wire.cursor cimport load_u16, load_u32, load_u64, store_u32
 from msmqwire.wire.simd cimport wire_prefetch
 
-from msmqwire.columns.fields import section_names
-from msmqwire.columns.schema import TIMESTAMP, UINT32, ListOf, Scalar, StructOf
+from msmqwire.columns.fields import enumerators, section_names
+from msmqwire.columns.schema import StructOf
 
 
 cdef enum:
+    SECTIONS_AT = 8   # of a record, after its presence and its violations
     FEW_COLUMNS = 16  # that are read or written side by side: processors foresee which bytes are next
 
 
@@ -454,48 +455,59 @@ cdef void load_rows(const Columns* columns, size_t row, size_t count, void* reco
 cdef tuple members_of(str path, object type_):
     """The buffers for the items of a list: path and bytes of a value."""
     if isinstance(type_, StructOf):
-        return tuple([(f"{path}[].{name}", width_of(member)) for name, member in type_.members])
-    return ((path + "[]", width_of(type_)),)
+        return tuple([(f"{path}[].{name}", member.width) for name, member in type_.members])
+    return ((path + "[]", type_.width),)
 
 
-cdef size_t width_of(object type_) except? 0:
-    """Bytes of a row in the column: an enumeration has one, a list the end of its items."""
-    if isinstance(type_, Scalar):
-        return type_.width
-    return 4 if isinstance(type_, ListOf) else 1
-
-
-cdef dict fixed_sources(object table, tuple sections):
-    """The lines of the columns that are loaded from the bytes of headers, whose sections have these names."""
+cdef dict sources_of(object table, tuple records, dict arrays):
+    """The lines of the columns that are loaded from the bytes of headers, or stand in arrays of a record."""
     cdef dict sources = {}
+    cdef tuple sections = section_names(records)
+    cdef dict names = enumerators(records)
     for header in table.headers:
         for row in header.fields:
-            if not row.about or row.store or row.derived:
+            if not row.about or row.derived:
                 continue
-            form, others = COPY, (row.at,)
-            if row.type == "bits":
-                form, others = BITS, (row.at, row.bits[0], (1 << row.bits[1]) - 1)
-            elif row.column_type is TIMESTAMP:
-                form = SECONDS
-            sources[row.column] = section(form, sections.index(header.section), others)
+            member, _, name = row.store.partition(".")
+            if not member:
+                sources[row.column] = fixed_source(row, sections.index(header.section))
+                continue
+            type_, which = row.column_type, names[member].index(name)
+            place = arrays[member] + type_.width * which
+            if member != "lists":
+                sources[row.column] = VALUE, place
+            elif isinstance(type_.item, StructOf):
+                sources[row.column] = LIST_END, place, 0, which
+            else:
+                items = arrays["items"] + sizeof(void*) * <size_t>which if "items" in arrays else 0
+                sources[row.column] = LIST, place, items, which
     return sources
+
+
+cdef tuple fixed_source(object row, uint32_t section):
+    """The line of a column that is loaded from a section."""
+    form, others = COPY, ()
+    if row.type == "bits":
+        form, others = BITS, (row.bits[0], (1 << row.bits[1]) - 1)
+    elif row.time == "unix":
+        form = SECONDS
+    return form, SECTIONS_AT + sizeof(void*) * section, row.at, *others
 
 
 cdef class Layout:
     def __init__(
-        self, table, dict sources, size_t stride, *, dict written=None, dict presence=None, size_t smallest_row=0,
-        dict whole=None, tuple records=(),
+        self, table, size_t stride, *, dict arrays=None, dict sources=None, dict written=None, dict presence=None,
+        size_t smallest_row=0, dict whole=None, tuple records=(),
     ):
         self.table = table
         self.sources = sources = {
-            **fixed_sources(table, section_names(records or (table,))),
-            **sources,
+            **sources_of(table, records or (table,), arrays),
+            **(sources or {}),
             "presence": (VALUE, 0),
-            "violations": (VALUE, 4),
+            **({} if table.violations is None else {"violations": (VALUE, 4)}),
         }
         self.written = {
-            **{column.name: column.type for column in table.columns if not column.derived},
-            "violations": UINT32,
+            **{column.name: column.type for column in table.all_columns if not column.derived},
             **(written or {}),
         }
         self.presence = {
@@ -511,7 +523,7 @@ cdef class Layout:
         self.smallest_row = smallest_row
         for name, (form, _, *others) in sources.items():
             # Items that are copied are GUIDs or u32 numbers
-            if form == LIST and others[0] and width_of(self.written[name].item) not in (4, 16):
+            if form == LIST and others[0] and self.written[name].item.width not in (4, 16):
                 raise ValueError(f"items of {name} must have 4 or 16 bytes")
         missing = [column.name for column in table.columns if column.name not in sources and not column.derived]
         if missing:
@@ -537,7 +549,7 @@ cdef class Layout:
         elif others:
             source.offset, source.shift, source.mask = (*others, 0, 0)[:3]
         source.width = <uint32_t>(
-            self.table.presence_width if column == "presence" else width_of(self.written[column])
+            self.table.presence_width if column == "presence" else self.written[column].width
         )
         source.presence = self.presence.get(column, 0)
         source.bits = self.whole.get(column, 0)

@@ -7,18 +7,34 @@ byte maps, dissectors and the manual. These modules import no compiled module, a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from enum import IntFlag
-from typing import Literal, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
-from msmqwire.columns.schema import BOOL, BYTES, GUID, TEXT, UINT8, UINT16, UINT32, UINT64, Column, DataType, Table
+import numpy as np
 
-#: The bytes of the types of fields that have a fixed size.
-SIZES = {"u8": 1, "u16": 2, "u32": 4, "u64": 8, "guid": 16}
-_COLUMN_TYPES = {
+from msmqwire.columns.schema import (
+    BOOL,
+    BYTES,
+    GUID,
+    TEXT,
+    UINT8,
+    UINT16,
+    UINT32,
+    UINT64,
+    Column,
+    DataType,
+    Table,
+    Values,
+)
+
+_COLUMN_TYPES: dict[str, DataType] = {
     "u8": UINT8, "u16": UINT16, "u32": UINT32, "u64": UINT64, "guid": GUID, "text": TEXT, "bytes": BYTES, "bits": BOOL,
 }  # fmt: skip
+#: The bytes of the types of fields that have a fixed size.
+SIZES = {name: _COLUMN_TYPES[name].width for name in ("u8", "u16", "u32", "u64", "guid")}
 
 
 class Rule(NamedTuple):
@@ -75,10 +91,13 @@ class Field:
     bits : (int, int)
         The first bit and the number of bits in the number at ``at``.
     store : str
-        Where a kernel's record has the value, if not in the bytes of a header: a member, or member and enumerator as in
-        ``parts.LABEL``.
+        Where a kernel's record has the value, if not in the bytes of a header: an array and the enumerator of its
+        place, as in ``parts.LABEL``.
     derived, values
         As for ``Column``.
+    default : object, optional
+        What a packet has unless its class gets the column as a keyword. ``...``: the keyword is required; where all
+        others have a default, there is none.
     faults : tuple of str
         The names in faults, where they are not that of the field.
     names : mapping of int to str
@@ -105,7 +124,8 @@ class Field:
     bits: tuple[int, int] = (0, 0)
     store: str = ""
     derived: bool = False
-    values: Literal["repeated", "counted", "distinct"] = "repeated"
+    values: Values | None = None
+    default: Any = ...
     faults: tuple[str, ...] = ()
     names: Mapping[int, str] = field(default_factory=dict)
     time: str = ""
@@ -156,6 +176,13 @@ class Header:
                 column="" if each.shown or each.type == "text" else each.column,
                 when=" and ".join([f"({text})" if " or " in text else text for text in (self.when, each.when) if text]),
             )
+
+    @property
+    def dtype(self) -> np.dtype[np.void]:
+        """The fields of fixed size as a structured dtype, by their names in the specification."""
+        rows = [row for row in self.on_the_wire() if row.at >= 0]
+        names = [re.sub("(?<=[a-z])(?=[A-Z])", "_", row.name).lower() for row in rows]
+        return np.dtype([(name, _COLUMN_TYPES[row.type].dtype) for name, row in zip(names, rows, strict=True)])
 
 
 def fault_names(headers: Iterable[Header]) -> tuple[str, ...]:

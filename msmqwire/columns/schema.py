@@ -9,70 +9,245 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from enum import IntFlag
-from functools import cache, cached_property, lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+
+from msmqwire.columns.views import (
+    ADDRESS_DTYPE,
+    FORMAT_NAME_DTYPE,
+    SPAN_DTYPE,
+    AsciiColumn,
+    BytesColumn,
+    ListColumn,
+    TextColumn,
+    Utf8Column,
+)
 from msmqwire.wire.codes import FAULT_NAMES
+from msmqwire.wire.guids import guid_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 GuidForm = Literal["uuid", "text", "binary"]
+#: What the values of a column are like, by which Parquet files encode them; see ``Column``.
+Values = Literal["repeated", "counted", "distinct"]
 
 
-@dataclass(frozen=True)
-class Scalar:
-    """A type with one value a row: its name here, its numpy dtype and its Arrow format.
+class DataType:
+    """The type of a column: what its values are in numpy, Arrow, Spark, Python, JSON and Parquet.
 
-    ``width`` is the bytes one value takes in the column's buffer. ``arrow`` is empty where the Arrow form is made by
-    conversion (GUIDs, text, addresses) and not by handing out the buffer.
+    Attributes
+    ----------
+    name : str
+        As the manual names it.
+    dtype : numpy.dtype
+        Of the buffer that a kernel writes, with one value a row.
+    view : type, optional
+        The class of ``batch[name]``, where that is not an array of ``dtype``.
+    python : str
+        The annotation of an attribute of packets.
+    values : {"repeated", "counted", "distinct"}
+        As for ``Column``, where a column does not say it.
+    index : str
+        The Arrow type of indices, where an Arrow array is a dictionary of texts; empty for other types.
+    in_payload : bool
+        Whether values are bytes of the payload of their row.
     """
 
     name: str
-    dtype: str
-    width: int
-    arrow: str = ""
+    dtype: np.dtype[Any]
+    view: type[Any] | None = None
+    python: str = "int"
+    values: Values = "repeated"
+    index: str = ""
+    in_payload: bool = False
+
+    @property
+    def width(self) -> int:
+        """Bytes of one row in the buffer of the column."""
+        return self.dtype.itemsize
+
+    def arrow(self, guid: GuidForm = "binary", dictionaries: bool = True) -> pa.DataType:
+        """The type in Arrow, with GUIDs in the requested form, and with dictionaries or without; needs pyarrow."""
+        import pyarrow as pa
+
+        if dictionaries and self.index:
+            indices: Any = _named(self.index)
+            return pa.dictionary(indices, pa.string())
+        return pa.string()
+
+    def spark(self, guid: GuidForm = "text") -> pa.DataType:
+        """The Arrow type in Spark, which has no unsigned integers, nanoseconds or UUIDs."""
+        return self.arrow(guid, dictionaries=False)
+
+    def from_json(self, value: Any) -> Any:
+        """The value that a packet takes, from the value in a row of JSON."""
+        return value
 
 
-UINT8 = Scalar("uint8", "u1", 1, "C")
-UINT16 = Scalar("uint16", "<u2", 2, "S")
-UINT32 = Scalar("uint32", "<u4", 4, "I")
-UINT64 = Scalar("uint64", "<u8", 8, "L")
-INT64 = Scalar("int64", "<i8", 8, "l")
-TIMESTAMP = Scalar("timestamp[ns, UTC]", "<M8[ns]", 8, "tsn:UTC")
-BOOL = Scalar("bool", "?", 1)
-GUID = Scalar("uuid", "u1", 16)
-# Code units of the row's own payload: byte offset from the payload's start, and length in bytes.
-TEXT = Scalar("string", "span", 8)
-# As TEXT, for ASCII values in payloads of UTF-8 text
-ASCII = Scalar("string", "ascii span", 8)
-# Text that is made when the column is read: ends of UTF-8 texts in the buffer at <path>.text
-UTF8 = Scalar("string", "utf8", 4)
-# Bytes of the row's own payload, likewise
-BYTES = Scalar("binary", "span", 8)
-# 16 bytes, the unused ones zero, and the family (4 IPv4, 6 IPv6, 10 IPX) as a u16
-ADDRESS = Scalar("address", "address", 18)
-# A queue as a packet addresses it; the layout is that of wire/_format_name.pxd
-FORMAT_NAME = Scalar("format_name", "format_name", 32)
+def _named(name: str) -> pa.DataType:
+    import pyarrow as pa
+
+    find: Any = pa.type_for_alias  # whose stub knows constants only
+    found: pa.DataType = find(name)
+    return found
 
 
 @dataclass(frozen=True)
-class Enumeration:
+class Number(DataType):
+    """A number; ``format`` is that of the Arrow C data interface, where the buffer of the column is handed out.
+
+    ``signed`` is the type in Spark.
+    """
+
+    name: str
+    format: str
+    signed: str
+    python: str = "int"
+
+    def __post_init__(self) -> None:
+        vars(self)["dtype"] = np.dtype(self.name)
+
+    def arrow(self, guid: GuidForm = "binary", dictionaries: bool = True) -> pa.DataType:
+        """The type of the same name."""
+        return _named(self.name)
+
+    def spark(self, guid: GuidForm = "text") -> pa.DataType:
+        """A signed type that has all the numbers."""
+        import pyarrow as pa
+
+        return pa.decimal128(20, 0) if self.signed == "decimal" else _named(self.signed)
+
+
+@dataclass(frozen=True)
+class Timestamp(DataType):
+    """Nanoseconds since 1970, UTC; in Spark microseconds, beside a column with the nanoseconds."""
+
+    name = "timestamp[ns, UTC]"
+    dtype = np.dtype("M8[ns]")
+    values = "counted"
+    format = "tsn:UTC"
+
+    def arrow(self, guid: GuidForm = "binary", dictionaries: bool = True) -> pa.DataType:
+        """A timestamp in UTC."""
+        import pyarrow as pa
+
+        return pa.timestamp("ns", "UTC")
+
+    def spark(self, guid: GuidForm = "text") -> pa.DataType:
+        """Microseconds."""
+        import pyarrow as pa
+
+        return pa.timestamp("us", "UTC")
+
+
+@dataclass(frozen=True)
+class Guid(DataType):
+    """A GUID: 16 bytes in the order of packets."""
+
+    name = "uuid"
+    dtype = np.dtype((np.uint8, 16))
+    python = "UUID"
+
+    def arrow(self, guid: GuidForm = "binary", dictionaries: bool = True) -> pa.DataType:
+        """The type of the requested form."""
+        import pyarrow as pa
+
+        return {"uuid": pa.uuid(), "text": pa.string(), "binary": pa.binary(16)}[guid]
+
+    def spark(self, guid: GuidForm = "text") -> pa.DataType:
+        """Text, or 16 bytes."""
+        import pyarrow as pa
+
+        return pa.string() if guid == "text" else pa.binary()
+
+    def from_json(self, value: Any) -> Any:
+        """A ``uuid.UUID``, from text."""
+        found = guid_of(value)
+        if found is None:
+            raise ValueError(f"{value!r} is not a GUID")
+        return found
+
+
+@dataclass(frozen=True)
+class Text(DataType):
+    """A type whose values are text in Arrow."""
+
+    dtype: np.dtype[Any]
+    view: type[Any] | None = None
+    python: str = "str"
+    index: str = ""
+    in_payload: bool = True
+    name: str = "string"
+
+
+@dataclass(frozen=True)
+class Bytes(DataType):
+    """Bytes of the row's own payload."""
+
+    name = "binary"
+    dtype = SPAN_DTYPE
+    view = BytesColumn
+    python = "bytes"
+    values = "distinct"
+    in_payload = True
+
+    def arrow(self, guid: GuidForm = "binary", dictionaries: bool = True) -> pa.DataType:
+        """Bytes of any length."""
+        import pyarrow as pa
+
+        return pa.binary()
+
+    def from_json(self, value: Any) -> Any:
+        """Bytes, from hexadecimal digits."""
+        return bytes.fromhex(value)
+
+
+@dataclass(frozen=True)
+class Enumeration(DataType):
     """A byte that stands for one of a few names; ``names[value]`` is what a table shows.
 
     ``names`` is empty where a batch brings its own (``file`` of a capture).
     """
 
     names: tuple[str, ...] = ()
+    name = "string"
+    dtype = np.dtype(np.uint8)
 
-    @property
-    def name(self) -> str:
-        """The type as the manual names it."""
-        return "string"
+    def __post_init__(self) -> None:
+        count = len(self.names)
+        vars(self).update(
+            # Batches that bring their own names may be put together
+            index="int8" if 0 < count < 128 else "int16" if count else "int32",
+            python=f"Literal[{', '.join(map(repr, self.names))}]" if count < 9 else "str",
+        )
 
 
 @dataclass(frozen=True)
-class ListOf:
+class Flags(DataType):
+    """A list of those of at most 32 names whose bits are set."""
+
+    names: tuple[str, ...]
+    name = "list<string>"
+    dtype = np.dtype(np.uint32)
+
+    def arrow(self, guid: GuidForm = "binary", dictionaries: bool = True) -> pa.DataType:
+        """The list of the names."""
+        import pyarrow as pa
+
+        return pa.list_(pa.string())
+
+    def spark(self, guid: GuidForm = "text") -> pa.DataType:
+        """The list of the names, whose items are called as Spark calls them."""
+        import pyarrow as pa
+
+        return pa.list_(pa.field("element", pa.string()))
+
+
+@dataclass(frozen=True)
+class ListOf(DataType):
     """A list a row: offsets, and the items of all rows one after the other.
 
     ``smallest`` is how many bytes of a payload an item takes at least, which bounds the items that payloads can hold;
@@ -81,16 +256,37 @@ class ListOf:
 
     item: DataType
     smallest: int = 0
+    dtype = np.dtype(np.int32)
+    view = ListColumn
 
-    @property
-    def name(self) -> str:
-        """The type as the manual names it."""
-        return f"list<{self.item.name}>"
+    def __post_init__(self) -> None:
+        item = self.item
+        vars(self).update(name=f"list<{item.name}>", python=f"Sequence[{item.python}]", in_payload=item.in_payload)
+
+    def arrow(self, guid: GuidForm = "binary", dictionaries: bool = True) -> pa.DataType:
+        """A list without dictionaries.
+
+        GUIDs in it are of the type ``binary`` instead of ``fixed_size_binary(16)``, which pandas does not take there.
+        """
+        import pyarrow as pa
+
+        bare = self.item == GUID and guid == "binary"
+        return pa.list_(pa.binary() if bare else self.item.arrow(guid, dictionaries=False))
+
+    def spark(self, guid: GuidForm = "text") -> pa.DataType:
+        """A list whose items are called as Spark calls them."""
+        import pyarrow as pa
+
+        return pa.list_(pa.field("element", self.item.spark(guid)))
+
+    def from_json(self, value: Any) -> Any:
+        """A list of the items."""
+        return [self.item.from_json(each) for each in value]
 
 
 @dataclass(frozen=True)
-class StructOf:
-    """A group of named values.
+class StructOf(DataType):
+    """A group of named values, each with a buffer of its own.
 
     ``presence`` has, where members can be null, a bit for each of them: it must be set in the item's presence byte
     for a value to stand there. 0 means in every item; empty, that no member is ever null.
@@ -98,15 +294,49 @@ class StructOf:
 
     members: tuple[tuple[str, DataType], ...]
     presence: tuple[int, ...] = ()
+    dtype = np.dtype([])
 
-    @property
-    def name(self) -> str:
-        """The type as the manual names it."""
+    def __post_init__(self) -> None:
         inside = ", ".join(f"{name}: {type_.name}" for name, type_ in self.members)
-        return f"struct<{inside}>"
+        vars(self).update(name=f"struct<{inside}>", in_payload=any(member.in_payload for _, member in self.members))
+
+    def arrow(self, guid: GuidForm = "binary", dictionaries: bool = True) -> pa.DataType:
+        """A struct of the members."""
+        import pyarrow as pa
+
+        return pa.struct([(name, member.arrow(guid, dictionaries)) for name, member in self.members])
+
+    def spark(self, guid: GuidForm = "text") -> pa.DataType:
+        """A struct of the members."""
+        import pyarrow as pa
+
+        return pa.struct([(name, member.spark(guid)) for name, member in self.members])
+
+    def from_json(self, value: Any) -> Any:
+        """A dict of the members that are not null."""
+        return {name: type_.from_json(value[name]) for name, type_ in self.members if value.get(name) is not None}
 
 
-DataType = Scalar | Enumeration | ListOf | StructOf
+UINT8 = Number("uint8", "C", "int16")
+UINT16 = Number("uint16", "S", "int32")
+UINT32 = Number("uint32", "I", "int64")
+UINT64 = Number("uint64", "L", "decimal")
+INT64 = Number("int64", "l", "int64")
+# A byte, in Arrow a bit
+BOOL = Number("bool", "b", "bool", "bool")
+TIMESTAMP = Timestamp()
+GUID = Guid()
+# Code units of the row's own payload: byte offset from the payload's start, and length in bytes
+TEXT = Text(SPAN_DTYPE, TextColumn)
+# As TEXT, for ASCII values in payloads of UTF-8 text
+ASCII = Text(SPAN_DTYPE, AsciiColumn)
+# Text that is made when the column is read: ends of UTF-8 texts in the buffer at <path>.text
+UTF8 = Text(np.dtype(np.int32), Utf8Column, in_payload=False)
+BYTES = Bytes()
+# 16 bytes, the unused ones zero, and the family (4 IPv4, 6 IPv6, 10 IPX) as a u16
+ADDRESS = Text(ADDRESS_DTYPE, index="int32", in_payload=False, name="address")
+# A queue as a packet addresses it; the layout is that of wire/_format_name.pxd
+FORMAT_NAME = Text(FORMAT_NAME_DTYPE, None, "FormatName | str", "int32", name="format_name")
 
 FAULT_CODE = Enumeration(FAULT_NAMES)
 FAULT = StructOf((("code", FAULT_CODE), ("field", Enumeration()), ("offset", UINT32)))
@@ -119,7 +349,8 @@ class Column:
     ``presence`` is the bit of the row's presence that must be set for a value to stand there; 0 means in every row
     that is not null. A ``derived`` column is made from the payloads when it is first read, and its presence with it.
     ``values`` chooses the Parquet encoding: a dictionary for ``repeated`` values, differences between rows for
-    ``counted`` numbers, which increase from row to row, and plain for ``distinct`` values.
+    ``counted`` numbers, which increase from row to row, and plain for ``distinct`` values; if it is None, the
+    type chooses.
     """
 
     name: str
@@ -127,7 +358,7 @@ class Column:
     about: str
     presence: int = 0
     derived: bool = False
-    values: Literal["repeated", "counted", "distinct"] = "repeated"
+    values: Values | None = None
 
 
 def present(presence: int, *columns: Column) -> tuple[Column, ...]:
@@ -178,8 +409,8 @@ class Table:
         if self.fields:
             columns.append(Column("fault", FAULT, "why the payload cannot be decoded; null when it was"))
         if self.violations is not None:
-            names = Enumeration(self.violation_names)
-            columns.append(Column("violations", ListOf(names), "rules of the specification that the packet breaks"))
+            names = Flags(self.violation_names)
+            columns.append(Column("violations", names, "rules of the specification that the packet breaks"))
         return tuple(columns)
 
     @cached_property
@@ -218,7 +449,7 @@ class Table:
         """The Arrow schema of the table, or of the columns called ``names``; needs pyarrow."""
         import pyarrow as pa
 
-        return pa.schema([(column.name, arrow_type(column.type, guid, dictionaries)) for column in self.select(names)])
+        return pa.schema([(column.name, column.type.arrow(guid, dictionaries)) for column in self.select(names)])
 
 
 @lru_cache(maxsize=256)  # several times for every small capture
@@ -232,40 +463,3 @@ def _select(table: Table, wanted: tuple[str, ...] | None) -> tuple[Column, ...]:
             f"{', '.join(map(repr, unknown))}: no such column of {table.name}; it has {', '.join(table.names)}"
         )
     return tuple(column for column in table.all_columns if column.name in chosen)
-
-
-@cache
-def arrow_type(type_: DataType, guid: GuidForm = "binary", dictionaries: bool = True) -> pa.DataType:
-    """The Arrow type of a column's type, with GUIDs in the requested form, and with dictionaries or without.
-
-    Needs pyarrow. Lists have no dictionaries, and their GUIDs are of the type ``binary`` instead of
-    ``fixed_size_binary(16)``, which pandas does not take there.
-    """
-    import pyarrow as pa
-
-    if isinstance(type_, ListOf):
-        item = pa.binary() if type_.item == GUID and guid == "binary" else arrow_type(type_.item, guid, False)
-        return pa.list_(item)
-    if isinstance(type_, StructOf):
-        return pa.struct([(name, arrow_type(member, guid, dictionaries)) for name, member in type_.members])
-    if dictionaries and (index := index_type(type_)):
-        return pa.dictionary(getattr(pa, index)(), pa.string())
-    if isinstance(type_, Enumeration) or type_ in (TEXT, ASCII, UTF8, ADDRESS, FORMAT_NAME):
-        return pa.string()
-    if type_ == BYTES:
-        return pa.binary()
-    if type_ == GUID:
-        return {"uuid": pa.uuid(), "text": pa.string(), "binary": pa.binary(16)}[guid]
-    if type_ == TIMESTAMP:
-        return pa.timestamp("ns", "UTC")
-    made: pa.DataType = getattr(pa, {"bool": "bool_"}.get(type_.name, type_.name))()
-    return made
-
-
-@cache
-def index_type(type_: DataType) -> str:
-    """The type of the indices of a column that Arrow has as a dictionary; empty for other columns."""
-    if isinstance(type_, Enumeration):
-        # A batch that brings its own names may be put together with others
-        return "int8" if 0 < len(type_.names) < 128 else "int16" if type_.names else "int32"
-    return "int32" if type_ in (ADDRESS, FORMAT_NAME) else ""

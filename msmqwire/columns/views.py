@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-from msmqwire.columns.fields import SIZES, Header
 
 if TYPE_CHECKING:
     from msmqwire.columns._payloads import Payloads
@@ -41,18 +38,6 @@ FORMAT_NAME_DTYPE = np.dtype(
 )
 """A queue: ``form`` 0 none, 1 public, 2 private, 3 direct, 6 distribution list, 255 private on an unnamed host;
 ``code`` as the packet has it; a direct name lies at ``offset`` of the row's own payload."""
-
-
-def fixed_dtype(header: Header) -> np.dtype[np.void]:
-    """The fields of fixed size of a header as a structured dtype, by their names in the specification."""
-    rows = [row for row in header.on_the_wire() if row.at >= 0]
-    names = [re.sub("(?<=[a-z])(?=[A-Z])", "_", row.name).lower() for row in rows]
-    return np.dtype(
-        [
-            (name, "16u1" if row.type == "guid" else f"<u{SIZES[row.type]}")
-            for name, row in zip(names, rows, strict=True)
-        ]
-    )
 
 
 @dataclass(frozen=True)

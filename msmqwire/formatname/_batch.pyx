@@ -36,7 +36,8 @@ cdef Row RECORD  # only the offsets of its fields are used
 
 LAYOUT = Layout(
     FORMAT_NAMES,
-    {
+    sizeof(Row),
+    sources={
         "kind": (VALUE, place_of(&RECORD, &RECORD.name.kind)),
         "guid": (VALUE, place_of(&RECORD, &RECORD.name.guid)),
         "private_id": (VALUE, place_of(&RECORD, &RECORD.name.private_id)),
@@ -50,7 +51,6 @@ LAYOUT = Layout(
         "domain": (VALUE, place_of(&RECORD, &RECORD.name.domain)),
         "elements": (LIST_END, place_of(&RECORD, &RECORD.elements_end), 0, ELEMENTS),
     },
-    sizeof(Row),
 )
 
 

@@ -12,14 +12,15 @@ from msmqwire.columns._batch cimport DECODED, Batch, Hold
 from msmqwire.columns._convert cimport TextSpan
 from msmqwire.columns._decoder cimport Decoder, decode_payloads
 from msmqwire.columns._layout cimport (
-    LIST_END, VALUE, Columns, Layout, Source, column_of, place_of, put_fault
+    Columns, Layout, Source, column_of, place_of, put_fault
 )
 from msmqwire.columns._payloads cimport Payloads, PayloadTable, Span, payload_at
 from msmqwire.mqcn._kernel cimport (
-    CHANGE, COUNT_AT, CREATE, DELETE, DISCARDABLE, HAS_BODY, HAS_CHANGE, HAS_GUID, HAS_OBJECT, HAS_PATH,
-    HAS_RESERVED, HAS_UPDATE, HEADER_SIZE, MACHINE, MASTER_GUID, NO_OBJECT, NO_UPDATES, OBJECT_GUID, QUEUE, RESERVED_AT,
-    SECTION_COUNT, SMALLEST_PROPERTY, SMALLEST_UPDATE, TRAILING_BYTES, Body, PropertyColumns, Update, no_update,
-    read_body, read_header, read_update_head, read_update_properties, violation_fault,
+    CHANGE, CODE_COUNT, COUNT_AT, CREATE, DELETE, DISCARDABLE, DOMAIN_CONTROLLER, HAS_BODY, HAS_CHANGE, HAS_GUID,
+    HAS_OBJECT, HAS_PATH, HAS_RESERVED, HAS_UPDATE, HEADER_SIZE, INDEX, LIST_COUNT, MACHINE, MASTER_GUID, NO_OBJECT,
+    NO_UPDATES, OBJECT, OBJECT_GUID, OPERATION, PART_COUNT, PATH_NAME, PROPERTIES, QUEUE, RESERVED, RESERVED_AT,
+    SECTION_COUNT, SMALLEST_PROPERTY, SMALLEST_UPDATE, TRAILING_BYTES, VERSION, Body, PropertyColumns, Update,
+    no_update, read_body, read_header, read_update_head, read_update_properties, violation_fault,
 )
 from msmqwire.mqcn._property_columns cimport derive_members, gather_property
 from msmqwire.wire._fault cimport Fault
@@ -30,7 +31,6 @@ from msmqwire.columns.schema import TEXT, UINT32, ListOf, StructOf
 from msmqwire.mqcn.schema import NOTIFICATIONS
 
 cdef enum:
-    PROPERTIES = 0
     OPERATIONS_OF_EVENTS = CREATE | CHANGE << 4 | DELETE << 8 | CHANGE << 12
     COLUMN_COUNT = 12
 
@@ -48,31 +48,21 @@ cdef struct Change:
     uint32_t presence
     uint32_t violations
     const uint8_t* sections[SECTION_COUNT]  # the GUIDs; ZEROS where the row lacks them
-    TextSpan path_name
-    TextSpan domain_controller
-    TextSpan reserved
-    uint32_t properties_end
-    uint8_t version
-    uint8_t index
-    uint8_t operation
-    uint8_t object
+    TextSpan[PART_COUNT] parts
+    uint32_t[LIST_COUNT] counts             # properties written up to this row
+    uint8_t[CODE_COUNT] codes
 
 
 cdef Change RECORD  # only the offsets of its fields are used
 
 LAYOUT = Layout(
     NOTIFICATIONS,
-    {
-        "version": (VALUE, place_of(&RECORD, &RECORD.version)),
-        "index": (VALUE, place_of(&RECORD, &RECORD.index)),
-        "operation": (VALUE, place_of(&RECORD, &RECORD.operation)),
-        "object": (VALUE, place_of(&RECORD, &RECORD.object)),
-        "path_name": (VALUE, place_of(&RECORD, &RECORD.path_name)),
-        "domain_controller": (VALUE, place_of(&RECORD, &RECORD.domain_controller)),
-        "properties": (LIST_END, place_of(&RECORD, &RECORD.properties_end), 0, PROPERTIES),
-        "reserved": (VALUE, place_of(&RECORD, &RECORD.reserved)),
-    },
     sizeof(Change),
+    arrays={
+        "codes": place_of(&RECORD, RECORD.codes),
+        "lists": place_of(&RECORD, RECORD.counts),
+        "parts": place_of(&RECORD, RECORD.parts),
+    },
     written={"properties": ListOf(StructOf((("id", UINT32), ("value", TEXT))), SMALLEST_PROPERTY)},
     smallest_row=SMALLEST_UPDATE,
 )
@@ -85,40 +75,40 @@ cdef inline void put_bare(Change* change, uint32_t version, uint32_t violations,
     change.violations = violations
     change.sections[OBJECT_GUID] = ZEROS
     change.sections[MASTER_GUID] = ZEROS
-    change.properties_end = <uint32_t>properties
-    change.version = <uint8_t>version
+    change.counts[PROPERTIES] = <uint32_t>properties
+    change.codes[VERSION] = <uint8_t>version
 
 
 cdef inline void set_head(Change* change, uint32_t index, const uint8_t* data, const Update* update) noexcept nogil:
-    change.version = 1
-    change.index = <uint8_t>index
-    change.operation = <uint8_t>update.command
+    change.codes[VERSION] = 1
+    change.codes[INDEX] = <uint8_t>index
+    change.codes[OPERATION] = <uint8_t>update.command
     change.sections[OBJECT_GUID] = ZEROS
     change.sections[MASTER_GUID] = data + update.master_at
-    change.path_name.offset = 0
-    change.path_name.length = 0
-    change.domain_controller.offset = 0
-    change.domain_controller.length = 0
+    change.parts[PATH_NAME].offset = 0
+    change.parts[PATH_NAME].length = 0
+    change.parts[DOMAIN_CONTROLLER].offset = 0
+    change.parts[DOMAIN_CONTROLLER].length = 0
     if update.use_guid:
         change.sections[OBJECT_GUID] = data + update.identifier_at
     else:
-        change.path_name.offset = <uint32_t>update.identifier_at
-        change.path_name.length = <uint32_t>(update.identifier_size - 2)
-    change.reserved.offset = 0
-    change.reserved.length = 0
+        change.parts[PATH_NAME].offset = <uint32_t>update.identifier_at
+        change.parts[PATH_NAME].length = <uint32_t>(update.identifier_size - 2)
+    change.parts[RESERVED].offset = 0
+    change.parts[RESERVED].length = 0
     if wire_unlikely(memcmp(data + update.master_at + RESERVED_AT, RESERVED_ZEROS, RESERVED_SIZE) != 0):
-        change.reserved.offset = <uint32_t>(update.master_at + RESERVED_AT)
-        change.reserved.length = RESERVED_SIZE
+        change.parts[RESERVED].offset = <uint32_t>(update.master_at + RESERVED_AT)
+        change.parts[RESERVED].length = RESERVED_SIZE
 
 
 cdef inline void set_rest(Change* change, const Update* update, size_t properties) noexcept nogil:
     cdef uint32_t has_object = update.object != NO_OBJECT
     change.presence = (
         DECODED | HAS_CHANGE | HAS_UPDATE | has_object * HAS_OBJECT | (HAS_GUID if update.use_guid else HAS_PATH)
-        | (HAS_RESERVED if change.reserved.length else 0)
+        | (HAS_RESERVED if change.parts[RESERVED].length else 0)
     )
-    change.object = <uint8_t>(update.object - has_object)
-    change.properties_end = <uint32_t>properties
+    change.codes[OBJECT] = <uint8_t>(update.object - has_object)
+    change.counts[PROPERTIES] = <uint32_t>properties
     change.violations = update.violations
 
 
@@ -126,10 +116,10 @@ cdef void put_body(Change* change, const uint8_t* guid, const Body* body, size_t
     put_bare(change, 2, body.violations, properties)
     change.presence = DECODED | HAS_CHANGE | HAS_OBJECT | HAS_GUID | HAS_BODY
     change.sections[OBJECT_GUID] = guid
-    change.domain_controller.offset = <uint32_t>body.name_at
-    change.domain_controller.length = <uint32_t>body.name_size
-    change.operation = <uint8_t>(OPERATIONS_OF_EVENTS >> 4 * (body.event - 1) & 15)
-    change.object = <uint8_t>(MACHINE - 1 if body.event == 4 else QUEUE - 1)
+    change.parts[DOMAIN_CONTROLLER].offset = <uint32_t>body.name_at
+    change.parts[DOMAIN_CONTROLLER].length = <uint32_t>body.name_size
+    change.codes[OPERATION] = <uint8_t>(OPERATIONS_OF_EVENTS >> 4 * (body.event - 1) & 15)
+    change.codes[OBJECT] = <uint8_t>(MACHINE - 1 if body.event == 4 else QUEUE - 1)
 
 
 # The columns in the order of COLUMNS; NULL for a column not requested.
@@ -146,30 +136,30 @@ cdef tuple COLUMNS = (
 cdef inline void put_head(const Targets* to, size_t row, const Change* change, bint all_) noexcept nogil:
     """Write what a row has from the head of an update; ``all_`` is a constant: whether every column is requested."""
     if all_ or to.at[1] != NULL:
-        to.at[1][row] = change.version
+        to.at[1][row] = change.codes[VERSION]
     if all_ or to.at[2] != NULL:
-        to.at[2][row] = change.index
+        to.at[2][row] = change.codes[INDEX]
     if all_ or to.at[3] != NULL:
-        to.at[3][row] = change.operation
+        to.at[3][row] = change.codes[OPERATION]
     if all_ or to.at[5] != NULL:
         memcpy(to.at[5] + 16 * row, change.sections[OBJECT_GUID], 16)
     if all_ or to.at[6] != NULL:
-        (<TextSpan*>to.at[6])[row] = change.path_name
+        (<TextSpan*>to.at[6])[row] = change.parts[PATH_NAME]
     if all_ or to.at[7] != NULL:
         memcpy(to.at[7] + 16 * row, change.sections[MASTER_GUID], 16)
     if all_ or to.at[8] != NULL:
-        (<TextSpan*>to.at[8])[row] = change.domain_controller
+        (<TextSpan*>to.at[8])[row] = change.parts[DOMAIN_CONTROLLER]
     if all_ or to.at[11] != NULL:
-        (<TextSpan*>to.at[11])[row] = change.reserved
+        (<TextSpan*>to.at[11])[row] = change.parts[RESERVED]
 
 
 cdef inline void put_rest(const Targets* to, size_t row, const Change* change, bint all_) noexcept nogil:
     """Write what a row has from its properties."""
     to.at[0][row] = <uint8_t>change.presence
     if all_ or to.at[4] != NULL:
-        to.at[4][row] = change.object
+        to.at[4][row] = change.codes[OBJECT]
     if all_ or to.at[9] != NULL:
-        (<uint32_t*>to.at[9])[row + 1] = change.properties_end
+        (<uint32_t*>to.at[9])[row + 1] = change.counts[PROPERTIES]
     if all_ or to.at[10] != NULL:
         (<uint32_t*>to.at[10])[row] = change.violations
 

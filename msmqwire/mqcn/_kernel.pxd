@@ -74,6 +74,26 @@ cdef enum:
     MASTER_GUID
     SECTION_COUNT
 
+# Places in ``codes`` of a record
+cdef enum:
+    VERSION
+    INDEX
+    OPERATION
+    OBJECT
+    CODE_COUNT
+
+# Places in ``parts`` of a record
+cdef enum:
+    PATH_NAME
+    DOMAIN_CONTROLLER
+    RESERVED
+    PART_COUNT
+
+# Places in ``lists`` of a record
+cdef enum:
+    PROPERTIES
+    LIST_COUNT
+
 cdef enum Operation:
     CREATE
     CHANGE

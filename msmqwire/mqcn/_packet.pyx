@@ -22,7 +22,6 @@ from msmqwire.wire.cursor cimport load_u32
 from msmqwire.wire._fault cimport Fault, decode_error
 from msmqwire.wire._guid cimport GUID_SIZE, guid_from_bytes, guid_to_bytes
 
-from msmqwire.columns.signature import packet_signature
 from msmqwire.errors import EncodeError
 from msmqwire.mqcn.property_sets import describe
 from msmqwire.mqcn.schema import FIELDS, OBJECTS, OPERATIONS, Violation
@@ -79,15 +78,8 @@ cdef class NotificationUpdate:
     ('queue', PropertyValue(id=105, value=1024), ())
     """
 
-    __signature__ = packet_signature(
-        {
-            "command": "Operation",
-            "guid_master_id": "UUID",
-            "properties": "Iterable[PropertyValue | tuple[int, Any]]",
-            "path_name": "str",
-            "guid_identifier": "UUID",
-        },
-        {"properties": (), "path_name": None, "guid_identifier": None},
+    __signature__ = signature(
+        lambda *, command, guid_master_id, properties=(), path_name=None, guid_identifier=None: None
     )
     cdef object owner          # keeps the bytes alive; its buffer begins at ``start``
     cdef const uint8_t* start

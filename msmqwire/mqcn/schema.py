@@ -68,7 +68,7 @@ HEADERS = (
         (
             Field(
                 "Version", "u8", 0, "version", "Version: 1 from a directory service, 2 from a queue manager",
-                store="version",
+                store="codes.VERSION",
             ),
             Field("NumberOfUpdateNotifications", "u8", 1, id="updates"),
         ),
@@ -76,14 +76,14 @@ HEADERS = (
     Header(
         "",
         (
-            Field("", "u8", -1, "index", "position of the change in its message", store="index"),
+            Field("", "u8", -1, "index", "position of the change in its message", store="codes.INDEX"),
             Field(
                 "", "u8", -1, "operation", "Command, or the operation of Event", shown=Enumeration(OPERATIONS),
-                store="operation",
+                store="codes.OPERATION",
             ),
             Field(
                 "", "u8", -1, "object", "what is changed; null if neither ([MS-MQCN] 3.2.5.1)",
-                shown=Enumeration(OBJECTS), store="object", presence="HAS_OBJECT",
+                shown=Enumeration(OBJECTS), store="codes.OBJECT", presence="HAS_OBJECT",
             ),
         ),
         presence="HAS_CHANGE",
@@ -100,7 +100,7 @@ HEADERS = (
                 ),
             ),
             Field(
-                "", "text", -1, "path_name", "PathName of the queue, in place of the GUID", store="path_name",
+                "", "text", -1, "path_name", "PathName of the queue, in place of the GUID", store="parts.PATH_NAME",
                 presence="HAS_PATH",
             ),
         ),
@@ -119,15 +119,15 @@ HEADERS = (
             ),
             Field(
                 "", "text", -1, "domain_controller", "version 2: the directory server that has the change",
-                store="domain_controller", presence="HAS_BODY",
+                store="parts.DOMAIN_CONTROLLER", presence="HAS_BODY",
             ),
             Field(
                 "", "", -1, "properties", "version 1: PropertyId and PropertyValue", shown=ListOf(_PROPERTY),
-                store="properties", presence="HAS_UPDATE",
+                store="lists.PROPERTIES", presence="HAS_UPDATE",
             ),
             Field(
                 "", "bytes", -1, "reserved", "version 1: Reserved, where it is not zeros; receivers ignore it",
-                store="reserved", presence="HAS_RESERVED",
+                store="parts.RESERVED", presence="HAS_RESERVED",
             ),
         ),
     ),

@@ -15,17 +15,17 @@ from msmqwire.wire._format_name cimport FormatName
 from msmqwire.wire.simd cimport wire_unlikely
 
 from msmqwire.mqqb._layout import MESSAGE_LAYOUT, SESSION_LAYOUT
+from msmqwire.mqqb.groups import GROUP_FIELDS, GROUPS, MESSAGE_DEFAULTS, SESSION_DEFAULTS
 from msmqwire.mqqb._packet import encode
 from msmqwire.mqqb.rules import refusal as broken_rule
 from msmqwire.mqqb.schema import MESSAGES, SESSIONS
 
-# Columns that are derived from others, so that a batch to be encoded need not have them
-DERIVED = frozenset((
-    "fault", "packet_size", "sender_id_type", "body_encrypted", "message_class_name", "message_size", "notification",
-    "acknowledged_tx_sequence_id", "acknowledged_tx_sequence_number", "acknowledged_previous_tx_sequence_number",
-    "acknowledged_source_queue_manager", "acknowledged_message_id", "base_flags", "user_flags", "transaction_flags",
-    "properties_flags", "internal_flags", "compound_body", "trailing",
-)) | {column.name for column in MESSAGES.columns if column.derived}
+cdef set ENCODED = {
+    "kind", "violations", *MESSAGE_DEFAULTS, *[name for group in GROUPS.values() for name in GROUP_FIELDS[group]],
+    *[name for defaults in SESSION_DEFAULTS.values() for name in defaults],
+}
+# Columns that follow from others, so that a batch to be encoded need not have them
+DERIVED = frozenset([name for table in (MESSAGES, SESSIONS) for name in table.names if name not in ENCODED])
 
 cdef enum:
     LARGEST_ELEMENT = 24    # of a list of queues, without the text of a direct name

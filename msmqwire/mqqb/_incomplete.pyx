@@ -91,13 +91,13 @@ cdef void derive_whole(Packet* packet, const CutHeader* header) noexcept nogil:
     cdef const uint8_t* section = packet.sections[SECURITY]
     cdef uint8_t place
     if packet.presence & HAS_SECURITY and (section != header.data or header.size >= 2) and section[0] & 0xF <= 2:
-        packet.derived[SENDER] = section[0] & 0xF
+        packet.codes[SENDER] = section[0] & 0xF
         packet.presence |= HAS_SENDER_ID_TYPE
     section = packet.sections[PROPERTIES]
     if packet.presence & HAS_PROPERTIES and (section != header.data or header.size >= 4):
         place = message_class_place(load_u16(section + 2))
         if place != NO_MESSAGE_CLASS:
-            packet.derived[MESSAGE_CLASS] = place
+            packet.codes[MESSAGE_CLASS] = place
             packet.presence |= HAS_MESSAGE_CLASS
     packet.presence |= named(&packet.queues[ADMIN_QUEUE], HAS_ADMIN)
 
@@ -157,8 +157,8 @@ cdef bint read_incomplete_ping(
     set_fault(fault, INCOMPLETE, Field.Ping, 0, PING_SIZE, size)
     packet.sections[PINGED] = copy_header(header, data, size)
     if size:
-        packet.derived[KIND] = PING
-        packet.derived[REFUSED] = data[0] >> 1 & 1
+        packet.codes[KIND] = PING
+        packet.codes[REFUSED] = data[0] >> 1 & 1
         packet.presence = IS_PING
     return True
 
@@ -225,18 +225,18 @@ cdef void keep_session_header(
 ) noexcept nogil:
     """The fields of the header after the InternalHeader, of which ``captured`` bytes are there."""
     cdef const uint8_t* copied = copy_header(header, data + INTERNAL_FIXED_SIZE, captured)
-    packet.derived[REFUSED] = (flags & PACKET_REFUSED) != 0
+    packet.codes[REFUSED] = (flags & PACKET_REFUSED) != 0
     if flags & PACKET_TYPE_BITS == PACKET_ESTABLISH:
-        packet.derived[KIND] = ESTABLISH_CONNECTION
+        packet.codes[KIND] = ESTABLISH_CONNECTION
         packet.sections[ESTABLISH] = copied
         packet.presence |= IS_ESTABLISH
     elif flags & PACKET_TYPE_BITS == PACKET_PARAMETERS:
-        packet.derived[KIND] = CONNECTION_PARAMETERS
+        packet.codes[KIND] = CONNECTION_PARAMETERS
         packet.sections[PARAMETERS] = copied
         packet.sections[WINDOW] = copied + 10
         packet.presence |= IS_PARAMETERS | HAS_WINDOW
     else:
-        packet.derived[KIND] = SESSION_ACK
+        packet.codes[KIND] = SESSION_ACK
         packet.sections[SESSION] = copied
         packet.sections[WINDOW] = copied + 12
         packet.presence |= IS_SESSION_ACK | HAS_WINDOW

@@ -178,7 +178,7 @@ cdef enum:
     WINDOW
     SECTION_COUNT
 
-# Places in ``derived`` of a record
+# Places in ``codes`` of a record
 cdef enum:
     KIND
     DELIVERY
@@ -186,7 +186,7 @@ cdef enum:
     MESSAGE_CLASS
     NOTIFICATION
     REFUSED
-    DERIVED_COUNT
+    CODE_COUNT
 
 # Places in ``queues`` of a record
 cdef enum:
@@ -304,7 +304,7 @@ cdef struct Packet:
     uint32_t presence
     uint32_t violations
     const uint8_t* sections[SECTION_COUNT]
-    uint8_t[DERIVED_COUNT] derived
+    uint8_t[CODE_COUNT] codes
     size_t size                      # PacketSize
     size_t extent                    # bytes of the packet and of the SessionHeader after it
     size_t end                       # of its last header, without padding
@@ -337,7 +337,7 @@ cdef inline void clear_packet(Packet* packet) noexcept nogil:
     blank_sections(packet)
     packet.presence = 0
     packet.violations = 0
-    memset(packet.derived, 0, sizeof(packet.derived))
+    memset(packet.codes, 0, sizeof(packet.codes))
     packet.size = 0
     packet.extent = 0
     packet.end = 0

@@ -115,7 +115,7 @@ cdef inline int read_user_header(
         packet.violations |= DELIVERY_MODE
     else:
         packet.presence |= HAS_DELIVERY_MODE
-        packet.derived[DELIVERY] = <uint8_t>delivery
+        packet.codes[DELIVERY] = <uint8_t>delivery
     if wire_unlikely(
         not DESTINATION_CODES >> (flags >> USER_DESTINATION_SHIFT & 7) & 1
         or not ADMIN_CODES >> (flags >> USER_ADMIN_SHIFT & 7) & 1
@@ -219,7 +219,7 @@ cdef inline int read_security(
     flags = load_u16(header)
     sender = flags & 0xF
     if sender <= 2:
-        packet.derived[SENDER] = <uint8_t>sender
+        packet.codes[SENDER] = <uint8_t>sender
         packet.presence |= HAS_SENDER_ID_TYPE
     if wire_unlikely(not is_sender_id(sender, data + packet.parts[SECURITY_ID].offset, sizes[SECURITY_ID])):
         packet.violations |= SENDER_ID
@@ -294,7 +294,7 @@ cdef inline int read_properties(
     if message_class:
         place = message_class_place(message_class)
     if place != NO_MESSAGE_CLASS:
-        packet.derived[MESSAGE_CLASS] = place
+        packet.codes[MESSAGE_CLASS] = place
         packet.presence |= HAS_MESSAGE_CLASS
     privacy = load_u32(header + 40)
     unusual = (
@@ -305,7 +305,7 @@ cdef inline int read_properties(
         judge_properties(header, message_size, packet)
     if message_class == 0 and is_notify_queue(data, &packet.queues[DESTINATION_QUEUE]):
         packet.presence |= HAS_NOTIFICATION
-        packet.derived[NOTIFICATION] = PLAIN if privacy == 0 else ENCRYPTED
+        packet.codes[NOTIFICATION] = PLAIN if privacy == 0 else ENCRYPTED
     return 0
 
 

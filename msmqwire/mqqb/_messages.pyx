@@ -116,7 +116,7 @@ cdef bint is_conforming_ack(const uint8_t* data, const Packet* packet) noexcept 
         or number == 0 or previous + 1 == 0 or load_u32(data + 12) != <uint32_t>FOR_EVER
     ):
         return False
-    if packet.derived[KIND] == ORDER_ACK:
+    if packet.codes[KIND] == ORDER_ACK:
         return not flags >> USER_DELIVERY_SHIFT & 3 and previous == number - 1
     for i in range(<size_t>FINAL_ACK_CLASS_COUNT):
         if FINAL_ACK_CLASSES[i] == message_class:
@@ -142,9 +142,9 @@ cdef void recognise_ack(const uint8_t* data, Packet* packet) noexcept nogil:
     packet.sections[ACKNOWLEDGED] = data + packet.parts[BODY].offset
     packet.presence |= HAS_ACKNOWLEDGED
     if message_class == ORDER_ACK_CLASS:
-        packet.derived[KIND] = ORDER_ACK
+        packet.codes[KIND] = ORDER_ACK
     else:
-        packet.derived[KIND] = FINAL_ACK
+        packet.codes[KIND] = FINAL_ACK
         packet.sections[FINAL] = packet.sections[ACKNOWLEDGED]
         packet.presence |= HAS_FINAL_ACK
     if not is_conforming_ack(data, packet):
@@ -345,7 +345,7 @@ cdef uint8_t* put_user_header(
 ) noexcept nogil:
     cdef uint8_t* header = target
     cdef uint32_t flags = load_u32(packet.sections[USER] + USER_FLAGS_AT) & USER_KEPT
-    flags |= <uint32_t>packet.derived[DELIVERY] << USER_DELIVERY_SHIFT
+    flags |= <uint32_t>packet.codes[DELIVERY] << USER_DELIVERY_SHIFT
     flags |= USER_SECURITY if packet.presence & HAS_SECURITY else 0
     flags |= USER_TRANSACTION if packet.presence & HAS_TRANSACTION else 0
     flags |= USER_PROPERTIES if packet.presence & HAS_PROPERTIES else 0

@@ -1,3 +1,5 @@
+"""The classes of message packets; written by `make docs` from the tables, do not edit."""
+
 from typing import Final, Literal
 from uuid import UUID
 
@@ -14,8 +16,10 @@ from msmqwire.mqqb.groups import (
     TransactionHeader,
 )
 
+# fmt: off
 Transport = Literal["unknown", "udp", "tcp"]
-BodyFormat = Literal["empty", "encrypted", "xml", "text", "value", "dotnet_binary", "binary"]
+READABLE: frozenset[str]
+SESSION_READABLE: tuple[str, ...]
 
 class MessagePacket:
     violations: Final[tuple[str, ...]]
@@ -26,40 +30,40 @@ class UserMessage(MessagePacket):
     def __init__(
         self,
         *,
-        destination_queue: FormatName | str | None = None,
-        admin_queue: FormatName | str | None = None,
-        response_queue: FormatName | str | None = None,
-        source_queue_manager: UUID = ...,
-        queue_manager_address: UUID = ...,
-        priority: int = ...,
+        priority: int = 3,
         debug_header: bool = False,
         tracing: bool = False,
-        time_to_reach_queue: int = 0xFFFFFFFF,
-        time_to_be_received: int = 0xFFFFFFFF,
+        time_to_reach_queue: int = 4294967295,
+        source_queue_manager: UUID = ...,
+        queue_manager_address: UUID = ...,
+        time_to_be_received: int = 4294967295,
         sent_time: int = 0,
         message_id: int = 0,
         hop_count: int = 0,
-        delivery_mode: Literal["express", "recoverable"] = ...,
+        delivery_mode: Literal['express', 'recoverable'] = 'express',
         negative_source_journaling: bool = False,
         positive_source_journaling: bool = False,
         sent_over_http: bool = False,
+        destination_queue: FormatName | str | None = None,
+        admin_queue: FormatName | str | None = None,
+        response_queue: FormatName | str | None = None,
         connector_type: UUID | None = None,
         positive_arrival_ack: bool = False,
         positive_receive_ack: bool = False,
         negative_arrival_ack: bool = False,
         negative_receive_ack: bool = False,
-        label: str = "",
+        label: str = '',
         message_class: int = 0,
         correlation_guid: UUID = ...,
         correlation_ordinal: int = 0,
         body_type: int = 0,
         application_tag: int = 0,
-        body: Buffer = b"",
-        allocation_body_size: int = ...,
+        allocation_body_size: int = 0,
         privacy_level: int = 0,
-        hash_algorithm: int = 0x8004,
-        encryption_algorithm: int = 0x6801,
-        extension_data: Buffer = b"",
+        hash_algorithm: int = 32772,
+        encryption_algorithm: int = 26625,
+        extension_data: Buffer = b'',
+        body: Buffer = b'',
         debug_queue: UUID | None = None,
         srmp_envelope: str | None = None,
         transaction: TransactionHeader | None = None,
@@ -69,60 +73,104 @@ class UserMessage(MessagePacket):
         multi_queue: MultiQueueFormatHeader | None = None,
         session: SessionHeader | None = None,
     ) -> None: ...
-    kind: Final[Literal["user_message", "order_ack", "final_ack"]]
-    """What the packet is: the acknowledgments of transactional messages are messages by their form."""
+    kind: Final[Literal['user_message', 'order_ack', 'final_ack']]
+    """an application's message, or an OrderAck or FinalAck packet"""
     packet_size: Final[int]
-    """PacketSize, without the SessionHeader after the packet."""
+    """PacketSize: bytes without the SessionHeader after them"""
     priority: Final[int]
+    """BaseHeader.Flags.PR, 0 to 7"""
     debug_header: Final[bool]
+    """BaseHeader.Flags.DH: whether there is a DebugHeader, with or without a queue"""
     tracing: Final[bool]
+    """BaseHeader.Flags.TR"""
     base_flags: Final[int]
-    user_flags: Final[int]
-    transaction_flags: Final[int | None]
-    properties_flags: Final[int]
+    """BaseHeader.Flags as received"""
     time_to_reach_queue: Final[int]
+    """TimeToReachQueue in seconds; 4294967295 is for ever"""
     source_queue_manager: Final[UUID]
+    """SourceQueueManager"""
     queue_manager_address: Final[UUID]
+    """QueueManagerAddress: the destination's, zeros for a direct name"""
     time_to_be_received: Final[int]
+    """TimeToBeReceived in seconds; 4294967295 is for ever"""
     sent_time: Final[int]
+    """SentTime, to the second"""
     message_id: Final[int]
+    """MessageID"""
     hop_count: Final[int]
-    delivery_mode: Final[str | None]
+    """UserHeader.Flags.RC"""
+    delivery_mode: Final[Literal['express', 'recoverable'] | None]
+    """UserHeader.Flags.DM; null if neither"""
     negative_source_journaling: Final[bool]
+    """UserHeader.Flags.JN"""
     positive_source_journaling: Final[bool]
+    """UserHeader.Flags.JP"""
     sent_over_http: Final[bool]
+    """UserHeader.Flags.AH"""
+    user_flags: Final[int]
+    """UserHeader.Flags as received"""
     destination_queue: Final[FormatName | str | None]
+    """DestinationQueue"""
     admin_queue: Final[FormatName | str | None]
+    """AdminQueue: where acknowledgments go"""
     response_queue: Final[FormatName | str | None]
+    """ResponseQueue: where answers go"""
     connector_type: Final[UUID | None]
+    """ConnectorType"""
+    transaction_flags: Final[int | None]
+    """TransactionHeader.Flags as received"""
     positive_arrival_ack: Final[bool]
+    """MessagePropertiesHeader.Flags.PA"""
     positive_receive_ack: Final[bool]
+    """MessagePropertiesHeader.Flags.PR"""
     negative_arrival_ack: Final[bool]
+    """MessagePropertiesHeader.Flags.NA"""
     negative_receive_ack: Final[bool]
+    """MessagePropertiesHeader.Flags.NR"""
+    properties_flags: Final[int]
+    """MessagePropertiesHeader.Flags as received"""
     label: Final[str]
-    """Label to its first U+0000; lone surrogates stay lone surrogates."""
+    """Label, to its first U+0000"""
     message_class: Final[int]
+    """MessageClass"""
     message_class_name: Final[str | None]
+    """MessageClass by name, without MQMSG_CLASS_; null if it has none"""
     correlation_guid: Final[UUID]
+    """CorrelationID, the first 16 bytes: of an acknowledgment the source"""
     correlation_ordinal: Final[int]
+    """CorrelationID, the last 4 bytes: of an acknowledgment the MessageID"""
     body_type: Final[int]
+    """BodyType, a VARTYPE"""
     body_type_name: Final[str | None]
-    body_format: Final[BodyFormat]
-    body_text: Final[str | None]
+    """BodyType by name; null if it has none"""
     application_tag: Final[int]
+    """ApplicationTag"""
     message_size: Final[int]
+    """MessageSize, the bytes of the body"""
     allocation_body_size: Final[int]
+    """AllocationBodySize"""
     privacy_level: Final[int]
+    """PrivacyLevel: 0 none, 1 40-bit, 3 128-bit, 5 AES"""
     hash_algorithm: Final[int]
+    """HashAlgorithm"""
     encryption_algorithm: Final[int]
+    """EncryptionAlgorithm"""
     extension_data: Final[memoryview]
+    """ExtensionData"""
     body: Final[memoryview]
-    """MessageBody: a view of the packet's bytes."""
+    """MessageBody"""
+    body_format: Final[Literal['empty', 'encrypted', 'xml', 'text', 'value', 'dotnet_binary', 'binary']]
+    """kind of the body, by BodyType and its bytes"""
+    body_text: Final[str | None]
+    """the body as text, compound_body where MessageBody is empty; null if it is encrypted or binary"""
     debug_queue: Final[UUID | None]
+    """DebugHeader.QueueIdentifier: the queue for reports"""
     srmp_envelope: Final[str | None]
+    """SRMPEnvelopeHeader.Data, to its first U+0000"""
+    notification: Final[Literal['plain', 'encrypted'] | None]
+    """to the notify queue: whether its body, a change notification, can be read"""
     trailing: Final[memoryview | None]
-    notification: Final[Literal["plain", "encrypted"] | None]
-    """Whether the body is a change notification, and can be read: [MS-MQCN] 3.2.1.2.1."""
+    """bytes that belong to no known header"""
     transaction: Final[TransactionHeader | None]
     security: Final[SecurityHeader | None]
     compound: Final[CompoundMessageHeader | None]
@@ -132,14 +180,34 @@ class UserMessage(MessagePacket):
     acknowledged: Final[Acknowledgment | None]
 
 class SessionPacket(MessagePacket):
-    kind: Final[str]
-    """``"ping"``, ``"establish_connection"``, ``"connection_parameters"`` or ``"session_ack"``."""
+    kind: Final[Literal['ping', 'establish_connection', 'connection_parameters', 'session_ack']]
+    """which packet"""
     packet_size: Final[int | None]
-    """PacketSize; None for a ping."""
-    refused: Final[bool]
+    """PacketSize; null for a ping"""
     base_flags: Final[int | None]
+    """BaseHeader.Flags as received"""
     internal_flags: Final[int | None]
+    """InternalHeader.Flags as received"""
     trailing: Final[memoryview | None]
+    """bytes that belong to no known field"""
+
+class Ping(SessionPacket):
+    def __init__(
+        self,
+        *,
+        cookie: int,
+        queue_manager: UUID,
+        initiator_is_client: bool = False,
+        refused: bool = False,
+    ) -> None: ...
+    cookie: Final[int]
+    """ping: Cookie, which the answer repeats"""
+    queue_manager: Final[UUID]
+    """ping: QMGuid"""
+    initiator_is_client: Final[bool]
+    """ping: Flags.RC, the initiator is not a server"""
+    refused: Final[bool]
+    """ping: Flags.RF; else InternalHeader.Flags.CS"""
 
 class EstablishConnection(SessionPacket):
     def __init__(
@@ -148,21 +216,37 @@ class EstablishConnection(SessionPacket):
         client_guid: UUID,
         server_guid: UUID = ...,
         time_stamp: int = 0,
-        operating_system: int = 0x0310,
+        operating_system: int = 784,
         refused: bool = False,
     ) -> None: ...
+    refused: Final[bool]
+    """ping: Flags.RF; else InternalHeader.Flags.CS"""
     client_guid: Final[UUID]
+    """connection: ClientGuid"""
     server_guid: Final[UUID]
+    """connection: ServerGuid, zeros for a direct name"""
     time_stamp: Final[int]
+    """connection: TimeStamp in milliseconds"""
     operating_system: Final[int]
+    """connection: OperatingSystem"""
 
 class ConnectionParameters(SessionPacket):
     def __init__(
-        self, *, recoverable_ack_timeout: int, ack_timeout: int, window_size: int, refused: bool = False
+        self,
+        *,
+        recoverable_ack_timeout: int,
+        ack_timeout: int,
+        window_size: int,
+        refused: bool = False,
     ) -> None: ...
+    refused: Final[bool]
+    """ping: Flags.RF; else InternalHeader.Flags.CS"""
     recoverable_ack_timeout: Final[int]
+    """parameters: RecoverableAckTimeout in milliseconds"""
     ack_timeout: Final[int]
+    """parameters: AckTimeout in milliseconds"""
     window_size: Final[int]
+    """parameters and acknowledgment: WindowSize in messages"""
 
 class SessionAck(SessionPacket):
     def __init__(
@@ -176,22 +260,22 @@ class SessionAck(SessionPacket):
         window_size: int,
         refused: bool = False,
     ) -> None: ...
-    ack_sequence_number: Final[int]
-    recoverable_msg_ack_seq_number: Final[int]
-    recoverable_msg_ack_flags: Final[int]
-    user_msg_sequence_number: Final[int]
-    recoverable_msg_seq_number: Final[int]
+    refused: Final[bool]
+    """ping: Flags.RF; else InternalHeader.Flags.CS"""
     window_size: Final[int]
+    """parameters and acknowledgment: WindowSize in messages"""
+    ack_sequence_number: Final[int]
+    """acknowledgment: AckSequenceNumber"""
+    recoverable_msg_ack_seq_number: Final[int]
+    """acknowledgment: RecoverableMsgAckSeqNumber"""
+    recoverable_msg_ack_flags: Final[int]
+    """acknowledgment: RecoverableMsgAckFlags"""
+    user_msg_sequence_number: Final[int]
+    """acknowledgment: UserMsgSequenceNumber"""
+    recoverable_msg_seq_number: Final[int]
+    """acknowledgment: RecoverableMsgSeqNumber"""
 
-class Ping(SessionPacket):
-    def __init__(
-        self, *, cookie: int, queue_manager: UUID, initiator_is_client: bool = False, refused: bool = False
-    ) -> None: ...
-    cookie: Final[int]
-    queue_manager: Final[UUID]
-    initiator_is_client: Final[bool]
-
-def decode(
-    data: Buffer, *, strict: bool = False, transport: Transport = "unknown"
-) -> UserMessage | EstablishConnection | ConnectionParameters | SessionAck | Ping: ...
+def decode(data: Buffer, *, strict: bool = False, transport: Transport = "unknown") -> (
+    UserMessage | EstablishConnection | ConnectionParameters | SessionAck | Ping
+): ...
 def encode(packet: MessagePacket) -> bytes: ...

@@ -5,18 +5,15 @@ A packet is a value over the bytes it was decoded from. Its attributes have the 
 access, through the layout that makes the columns.
 """
 
-from dataclasses import fields, replace
-from uuid import UUID
+from dataclasses import replace
+from inspect import Parameter, Signature
 
 from cpython.bytes cimport PyBytes_AS_STRING
 from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint32_t
 
 from msmqwire.columns._payloads cimport hold_payload
-from msmqwire.mqqb._kernel cimport (
-    CONNECTION_PARAMETERS, ESTABLISH_CONNECTION, HAS_ACKNOWLEDGED, HAS_COMPOUND, HAS_MULTI_QUEUE, HAS_SECURITY,
-    HAS_SESSION, HAS_SOAP, HAS_TRANSACTION, KIND, PING, SESSION_ACK, Packet, blank_sections, clear_packet,
-)
+from msmqwire.mqqb._kernel cimport HAS_ACKNOWLEDGED, KIND, Packet, blank_sections, clear_packet
 from msmqwire.mqqb.framing cimport FLAG_INTERNAL
 from msmqwire.mqqb._messages cimport read_message
 from msmqwire.mqqb._sessions cimport is_ping, read_session
@@ -26,108 +23,34 @@ from msmqwire.mqqb._values cimport (
 from msmqwire.wire._fault cimport Fault, decode_error
 from msmqwire.wire._transport cimport Transport, accepted_transports, transport_code
 
-from msmqwire.columns.signature import packet_signature, python_type
 from msmqwire.errors import DecodeError, EncodeError
-from msmqwire.mqqb.groups import (
-    Acknowledgment, CompoundMessageHeader, MultiQueueFormatHeader, SecurityHeader, SessionHeader, SoapHeader,
-    TransactionHeader,
-)
-from msmqwire.mqqb.rules import refusal
-from msmqwire.mqqb.schema import (FIELDS, MESSAGES, SESSIONS, TRANSPORTS)
+from msmqwire.mqqb.groups import GROUP_FIELDS, GROUPS, MESSAGE_DEFAULTS, SESSION_DEFAULTS, Acknowledgment
+from msmqwire.mqqb.message_headers import NIL
+from msmqwire.mqqb.rules import SessionViolation, Violation, refusal
+from msmqwire.mqqb.schema import FIELDS, MESSAGES, SESSIONS, TRANSPORTS
 from msmqwire.mqqb.session_headers import SESSION_KINDS
-from msmqwire.mqqb.rules import (SessionViolation, Violation)
 
 cdef dict ACCEPTED = accepted_transports(TRANSPORTS)
-NIL = UUID(int=0)
 AES = 5    # PrivacyLevel
-FOR_EVER = 0xFFFFFFFF
-
-# Attributes of a message that are not in an optional header, and their defaults
-MESSAGE_DEFAULTS = {
-    "priority": 3,
-    "debug_header": False,
-    "tracing": False,
-    "time_to_reach_queue": FOR_EVER,
-    "source_queue_manager": NIL,
-    "queue_manager_address": NIL,
-    "time_to_be_received": FOR_EVER,
-    "sent_time": 0,
-    "message_id": 0,
-    "hop_count": 0,
-    "delivery_mode": "express",
-    "negative_source_journaling": False,
-    "positive_source_journaling": False,
-    "sent_over_http": False,
-    "destination_queue": None,
-    "admin_queue": None,
-    "response_queue": None,
-    "connector_type": None,
-    "positive_arrival_ack": False,
-    "positive_receive_ack": False,
-    "negative_arrival_ack": False,
-    "negative_receive_ack": False,
-    "label": "",
-    "message_class": 0,
-    "correlation_guid": NIL,
-    "correlation_ordinal": 0,
-    "body_type": 0,
-    "application_tag": 0,
-    "body": b"",
-    "allocation_body_size": None,
-    "privacy_level": 0,
-    "hash_algorithm": 0x8004,
-    "encryption_algorithm": None,
-    "extension_data": b"",
-    "debug_queue": None,
-    "srmp_envelope": None,
-}
 cdef tuple QUEUES = ("destination_queue", "admin_queue", "response_queue")
 cdef tuple LISTS = ("destination_queues", "admin_queues", "response_queues")
-READABLE = frozenset(MESSAGE_DEFAULTS) | {
-    "kind", "packet_size", "base_flags", "user_flags", "transaction_flags", "properties_flags", "message_class_name",
-    "message_size", "notification", "trailing", "body_type_name", "body_format", "body_text",
-}
-SESSION_READABLE = ("kind", "packet_size", "base_flags", "internal_flags", "trailing")
 
-# The optional headers: attribute, class and presence bit
-GROUPS = {
-    "transaction": (TransactionHeader, HAS_TRANSACTION),
-    "security": (SecurityHeader, HAS_SECURITY),
-    "compound": (CompoundMessageHeader, HAS_COMPOUND),
-    "soap": (SoapHeader, HAS_SOAP),
-    "multi_queue": (MultiQueueFormatHeader, HAS_MULTI_QUEUE),
-    "session": (SessionHeader, HAS_SESSION),
-}
-GROUP_FIELDS = {
-    group: tuple([field.name for field in fields(group)])
-    for group in (*[group for group, _ in GROUPS.values()], Acknowledgment)
-}
+# The columns that are attributes of a packet, but for those in optional headers
+READABLE = frozenset([
+    column.name for column in MESSAGES.columns
+    if not any([column.name in GROUP_FIELDS[group] or hasattr(group, column.name) for group in GROUP_FIELDS])
+])
+cdef set SESSION_KEYWORDS = {name for defaults in SESSION_DEFAULTS.values() for name in defaults}
+SESSION_READABLE = tuple([column.name for column in SESSIONS.columns if column.name not in SESSION_KEYWORDS])
 
-# Attributes of session packets and their defaults; ... where there is none
-SESSION_DEFAULTS = {
-    PING: {"cookie": ..., "queue_manager": ..., "initiator_is_client": False, "refused": False},
-    ESTABLISH_CONNECTION: {
-        "client_guid": ..., "server_guid": NIL, "time_stamp": 0, "operating_system": 0x0310, "refused": False
-    },
-    CONNECTION_PARAMETERS: {
-        "recoverable_ack_timeout": ..., "ack_timeout": ..., "window_size": ..., "refused": False
-    },
-    SESSION_ACK: {
-        "ack_sequence_number": 0, "recoverable_msg_ack_seq_number": 0, "recoverable_msg_ack_flags": 0,
-        "user_msg_sequence_number": 0, "recoverable_msg_seq_number": 0, "window_size": ..., "refused": False,
-    },
-}
 
-cdef dict MESSAGE_TYPES = {column.name: python_type(column.type) for column in MESSAGES.columns}
-cdef dict SESSION_TYPES = {column.name: python_type(column.type) for column in SESSIONS.columns}
-MESSAGE_KEYWORDS = {
-    **{name: MESSAGE_TYPES[name] for name in MESSAGE_DEFAULTS},
-    **{name: group.__name__ for name, (group, _) in GROUPS.items()},
-}
-SESSION_SIGNATURES = {
-    kind: packet_signature({name: SESSION_TYPES[name] for name in defaults}, defaults)
-    for kind, defaults in SESSION_DEFAULTS.items()
-}
+cdef object keywords(dict defaults):
+    """The signature of a class that takes these keywords; one whose default is ``...`` is required."""
+    return Signature([
+        Parameter(name, Parameter.KEYWORD_ONLY, default=Parameter.empty if default is ... else default)
+        for name, default in defaults.items()
+    ])
+
 
 cdef enum:
     RESERVED_SECURITY_FLAGS = 0xF000
@@ -239,7 +162,7 @@ cdef class UserMessage(MessagePacket):
     188
     """
 
-    __signature__ = packet_signature(MESSAGE_KEYWORDS, {**MESSAGE_DEFAULTS, **dict.fromkeys(GROUPS)})
+    __signature__ = keywords({**MESSAGE_DEFAULTS, **dict.fromkeys(GROUPS)})
 
     def __init__(self, **values):
         cdef Builder builder = Builder()
@@ -264,8 +187,7 @@ cdef class UserMessage(MessagePacket):
         if name in READABLE:
             return value_of(&self.header, self.owner, self.data, name, False)
         if name in GROUPS:
-            group, bit = GROUPS[name]
-            return group_of(self, group) if self.header.presence & <uint32_t>bit else None
+            return group_of(self, GROUPS[name]) if self.header.presence & group_bit(name) else None
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     @property
@@ -322,11 +244,16 @@ cdef object group_of(UserMessage message, object group):
     return group(**values)
 
 
+cdef uint32_t group_bit(str name) except? 0:
+    """The bit of presence of an optional header."""
+    return MESSAGES.presence_bits[f"HAS_{name.upper()}"]
+
+
 cdef int put_group(Builder builder, str name, object group) except -1:
-    kind, bit = GROUPS[name]
+    kind = GROUPS[name]
     if not isinstance(group, kind):
         raise EncodeError(name, f"must be a {kind.__name__}, not {type(group).__name__}")
-    builder.draft.packet.presence |= <uint32_t>bit
+    builder.draft.packet.presence |= group_bit(name)
     for field in GROUP_FIELDS[kind]:
         value = getattr(group, field)
         if field in LISTS:
@@ -366,7 +293,7 @@ cdef class EstablishConnection(SessionPacket):
     refused : bool
     """
 
-    __signature__ = SESSION_SIGNATURES[ESTABLISH_CONNECTION]
+    __signature__ = keywords(SESSION_DEFAULTS["establish_connection"])
 
     def __init__(self, **values):
         build_session(self, values)
@@ -382,7 +309,7 @@ cdef class ConnectionParameters(SessionPacket):
     32
     """
 
-    __signature__ = SESSION_SIGNATURES[CONNECTION_PARAMETERS]
+    __signature__ = keywords(SESSION_DEFAULTS["connection_parameters"])
 
     def __init__(self, **values):
         build_session(self, values)
@@ -391,7 +318,7 @@ cdef class ConnectionParameters(SessionPacket):
 cdef class SessionAck(SessionPacket):
     """What has arrived in a session: [MS-MQQB] 2.2.6."""
 
-    __signature__ = SESSION_SIGNATURES[SESSION_ACK]
+    __signature__ = keywords(SESSION_DEFAULTS["session_ack"])
 
     def __init__(self, **values):
         build_session(self, values)
@@ -400,29 +327,31 @@ cdef class SessionAck(SessionPacket):
 cdef class Ping(SessionPacket):
     """The datagram that asks whether a session would be accepted, and the answer to it: [MS-MQQB] 2.2.7."""
 
-    __signature__ = SESSION_SIGNATURES[PING]
+    __signature__ = keywords(SESSION_DEFAULTS["ping"])
 
     def __init__(self, **values):
         build_session(self, values)
 
 
-cdef tuple SESSION_CLASSES = (Ping, EstablishConnection, ConnectionParameters, SessionAck)
+cdef dict SESSION_CLASSES = dict(zip(SESSION_DEFAULTS, (Ping, EstablishConnection, ConnectionParameters, SessionAck)))
 
 
-cdef object kind_of(type class_):
-    return SESSION_CLASSES.index(class_)
+cdef str kind_of(type class_):
+    for kind, known in SESSION_CLASSES.items():
+        if known is class_:
+            return kind
 
 
 cdef int build_session(SessionPacket packet, dict values) except -1:
     cdef Builder builder = Builder(session=True)
-    cdef object kind = kind_of(type(packet))
+    cdef str kind = kind_of(type(packet))
     cdef dict defaults = SESSION_DEFAULTS[kind]
     unknown = values.keys() - defaults.keys()
     missing = [name for name, default in defaults.items() if default is ... and name not in values]
     if unknown or missing:
         wrong = f"has no {', '.join(sorted(unknown))}" if unknown else f"needs {', '.join(missing)}"
         raise TypeError(f"{type(packet).__name__} {wrong}")
-    builder.put("kind", SESSION_KINDS[kind])
+    builder.put("kind", kind)
     for name, value in {**defaults, **values}.items():
         builder.put(name, value)
     attach(packet, builder.packed())
@@ -514,7 +443,7 @@ user_msg_sequence_number=0, recoverable_msg_seq_number=0, window_size=64, refuse
 
 cdef MessagePacket of_its_kind(MessagePacket read):
     """A packet with InternalHeader as an object of its own class, which is known when it has been read."""
-    cdef type class_ = SESSION_CLASSES[read.header.derived[KIND]]
+    cdef type class_ = SESSION_CLASSES[SESSION_KINDS[read.header.codes[KIND]]]
     cdef MessagePacket packet
     if class_ is EstablishConnection:
         return read

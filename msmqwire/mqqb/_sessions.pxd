@@ -86,8 +86,8 @@ cdef inline int read_ping(const uint8_t* data, size_t size, bint strict, Packet*
         set_trailing(packet, PING_SIZE, size)
         if strict:
             return set_fault(fault, BAD_SIZE, Field.Ping, PING_SIZE, PING_SIZE, size)
-    packet.derived[KIND] = PING
-    packet.derived[REFUSED] = data[0] >> 1 & 1
+    packet.codes[KIND] = PING
+    packet.codes[REFUSED] = data[0] >> 1 & 1
     packet.sections[PINGED] = data
     packet.presence |= DECODED | IS_PING
     return 0
@@ -99,7 +99,7 @@ cdef inline int read_establish(const uint8_t* data, size_t left, Packet* packet,
         return set_fault(
             fault, TRUNCATED, Field.EstablishConnectionHeader, INTERNAL_FIXED_SIZE, ESTABLISH_SIZE, left
         )
-    packet.derived[KIND] = ESTABLISH_CONNECTION
+    packet.codes[KIND] = ESTABLISH_CONNECTION
     packet.sections[ESTABLISH] = data
     packet.presence |= IS_ESTABLISH
     packet.end = INTERNAL_FIXED_SIZE + ESTABLISH_SIZE
@@ -120,7 +120,7 @@ cdef inline int read_parameters(const uint8_t* data, size_t left, Packet* packet
         return set_fault(
             fault, TRUNCATED, Field.ConnectionParametersHeader, INTERNAL_FIXED_SIZE, PARAMETERS_SIZE, left
         )
-    packet.derived[KIND] = CONNECTION_PARAMETERS
+    packet.codes[KIND] = CONNECTION_PARAMETERS
     packet.sections[PARAMETERS] = data
     packet.sections[WINDOW] = data + 10
     packet.presence |= IS_PARAMETERS | HAS_WINDOW
@@ -145,7 +145,7 @@ cdef inline int read_session_ack(
         return set_fault(fault, BAD_FLAG, Field.BaseHeader_Flags, 2, 0, flags)
     if left < SESSION_HEADER_SIZE:
         return set_fault(fault, TRUNCATED, Field.SessionHeader, INTERNAL_FIXED_SIZE, SESSION_HEADER_SIZE, left)
-    packet.derived[KIND] = SESSION_ACK
+    packet.codes[KIND] = SESSION_ACK
     packet.sections[SESSION] = data
     packet.sections[WINDOW] = data + 12
     packet.presence |= IS_SESSION_ACK | HAS_WINDOW
@@ -187,7 +187,7 @@ cdef inline int read_internal(
         return set_fault(fault, BAD_TYPE, Field.InternalHeader_Flags, 18, 0, flags)
     if status != 0:
         return -1
-    packet.derived[REFUSED] = (flags & PACKET_REFUSED) != 0
+    packet.codes[REFUSED] = (flags & PACKET_REFUSED) != 0
     if packet_type == PACKET_SESSION_ACK and flags & PACKET_REFUSED:
         packet.violations |= CONNECTION_REFUSED
     if load_u16(data + 16):

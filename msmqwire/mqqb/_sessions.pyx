@@ -22,18 +22,18 @@ cdef size_t write_session(const Packet* packet, uint8_t* target) noexcept nogil:
     cdef uint8_t* end = target + INTERNAL_FIXED_SIZE
     cdef uint32_t internal
     cdef uint32_t base = SESSION_PRIORITY | FLAG_INTERNAL
-    if packet.derived[KIND] == PING:
+    if packet.codes[KIND] == PING:
         memcpy(target, packet.sections[PINGED], PING_SIZE)
-        store_u16(target, load_u16(target) & PING_KEPT | (PING_REFUSED if packet.derived[REFUSED] else 0))
+        store_u16(target, load_u16(target) & PING_KEPT | (PING_REFUSED if packet.codes[REFUSED] else 0))
         store_u16(target + 2, PING_SIGNATURE)
         return PING_SIZE
-    if packet.derived[KIND] == ESTABLISH_CONNECTION:
+    if packet.codes[KIND] == ESTABLISH_CONNECTION:
         internal = PACKET_ESTABLISH
         memcpy(end, packet.sections[ESTABLISH], 38)
         memset(end + 38, 0, 2)
         memset(end + 40, 0x5A, ESTABLISH_SIZE - 40)
         end += ESTABLISH_SIZE
-    elif packet.derived[KIND] == CONNECTION_PARAMETERS:
+    elif packet.codes[KIND] == CONNECTION_PARAMETERS:
         internal = PACKET_PARAMETERS
         memcpy(end, packet.sections[PARAMETERS], 8)
         store_u16(end + 8, 0)
@@ -45,7 +45,7 @@ cdef size_t write_session(const Packet* packet, uint8_t* target) noexcept nogil:
         put_session_header(end, packet)
         memcpy(end + 12, packet.sections[WINDOW], 2)
         end += SESSION_HEADER_SIZE
-    if packet.derived[REFUSED]:
+    if packet.codes[REFUSED]:
         internal |= PACKET_REFUSED
     put_base_header(target, base, <size_t>(end - target), FOR_EVER)
     store_u16(target + 16, 0)

@@ -31,7 +31,6 @@ cdef inline size_t body_part(const Packet* packet) noexcept nogil:
     return BODY if packet.parts[BODY].length else COMPOUND_BODY
 
 
-cdef object derived_value(const Packet* packet, const uint8_t* data, str name)
 cdef object value_of(const Packet* packet, object owner, const uint8_t* data, str name, bint session)
 cdef object format_name_of(object name, str field)
 cdef tuple queues_of(const Packet* packet, const uint8_t* data, size_t queue)

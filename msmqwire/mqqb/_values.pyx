@@ -13,9 +13,10 @@ from libc.string cimport memcpy, memset
 from msmqwire.columns._buffer cimport Buffer, allocate
 from msmqwire.columns._convert cimport TextSpan
 from msmqwire.columns._layout cimport Layout, Source, field_of, largest_number, number_of, store_number
+from msmqwire.mqqb._bodies cimport format_and_text
 from msmqwire.mqqb._kernel cimport (
     ADMIN_QUEUE, DESTINATION_QUEUE, HAS_ADMIN, HAS_DESTINATION, HAS_MULTI_QUEUE, HAS_PROPERTIES, HAS_RESPONSE_CODE,
-    HAS_SECURITY_ID, LARGEST_LABEL, QUEUE_COUNT, RESPONSE_QUEUE, SECURITY_ID, SENDER, USER, Packet, clear_draft,
+    LARGEST_LABEL, QUEUE_COUNT, RESPONSE_QUEUE, USER, Packet, clear_draft,
 )
 from msmqwire.mqqb._messages cimport largest_message, read_message, write_message
 from msmqwire.mqqb._queues cimport (
@@ -34,7 +35,7 @@ from msmqwire.errors import EncodeError, FormatNameError
 from msmqwire.columns.schema import BOOL, BYTES, FORMAT_NAME, GUID, TEXT, Enumeration
 from msmqwire.formatname import DirectName, DistributionListName, PrivateName, PublicName, parse
 from msmqwire.mqqb._layout import MESSAGE_LAYOUT, SESSION_LAYOUT
-from msmqwire.mqqb.readable import BODY_TYPES, read_body, sid_text
+from msmqwire.mqqb.readable import BODY_TYPES
 from msmqwire.mqqb.schema import MESSAGES, SESSIONS
 
 
@@ -72,21 +73,16 @@ cdef enum:
 # --- Out of a packet ---
 
 
-cdef bytes part_of(const Packet* packet, const uint8_t* data, size_t part):
-    return data[packet.parts[part].offset:packet.parts[part].offset + packet.parts[part].length]
-
-
 cdef object derived_value(const Packet* packet, const uint8_t* data, str name):
-    """The value of a derived column, or of those ``OF_BODY`` as a tuple; None where that is null."""
-    if name == "sender_sid":
-        if not packet.presence & HAS_SECURITY_ID or packet.derived[SENDER] != SENDER_IS_SID:
-            return None
-        return sid_text(part_of(packet, data, SECURITY_ID))
+    """The value of a column that is derived from the body or its type; None where that is null."""
+    cdef TextSpan body
     if not packet.presence & HAS_PROPERTIES:
         return None
     if name == "body_type_name":
         return BODY_TYPES.get(body_type_of(packet))
-    return read_body(part_of(packet, data, body_part(packet)), body_type_of(packet), is_encrypted(packet))
+    body = packet.parts[body_part(packet)]
+    pair = format_and_text(data + body.offset, body.length, body_type_of(packet), is_encrypted(packet))
+    return pair[OF_BODY.index(name)]
 
 
 cdef object value_of(const Packet* packet, object owner, const uint8_t* data, str name, bint session):
@@ -94,9 +90,6 @@ cdef object value_of(const Packet* packet, object owner, const uint8_t* data, st
     cdef Place place = (SESSION_PLACES if session else MESSAGE_PLACES).get(name)
     cdef TextSpan span
     cdef uint64_t number
-    if place is None and name in OF_BODY:
-        pair = derived_value(packet, data, "body")
-        return None if pair is None else pair[OF_BODY.index(name)]
     if place is None:
         return derived_value(packet, data, name)
     if place.presence and not packet.presence & place.presence:

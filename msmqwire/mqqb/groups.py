@@ -1,13 +1,20 @@
-"""The optional headers of a message as values, their fields named as the columns of the messages table are."""
+"""The optional headers of a message as values, their fields named as the columns of the messages table are.
+
+At the end stand the keywords of all classes of packets, with their defaults.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from typing import Any
 from uuid import UUID
 
+from msmqwire.columns.fields import Header
 from msmqwire.formatname import FormatName
-from msmqwire.mqqb.message_headers import SENDER_ID_TYPES
-from msmqwire.mqqb.readable import sid_text
+from msmqwire.mqqb.message_headers import MESSAGE_HEADERS, SENDER_ID_TYPES
+from msmqwire.mqqb.session_headers import SESSION_HEADERS, SESSION_KINDS
+from msmqwire.wire._sid import sid_text
 
 _SENDER_BITS = 0xF
 _BODY_ENCRYPTED = 1 << 5
@@ -155,3 +162,30 @@ class Acknowledgment:
     acknowledged_previous_tx_sequence_number: int
     acknowledged_source_queue_manager: UUID | None = None
     acknowledged_message_id: int | None = None
+
+
+#: The optional headers of a message: the attribute of each, and the class of its value.
+GROUPS: dict[str, type[Any]] = {
+    "transaction": TransactionHeader,
+    "security": SecurityHeader,
+    "compound": CompoundMessageHeader,
+    "soap": SoapHeader,
+    "multi_queue": MultiQueueFormatHeader,
+    "session": SessionHeader,
+}
+GROUP_FIELDS: dict[type[Any], tuple[str, ...]] = {
+    group: tuple([field.name for field in fields(group)]) for group in (*GROUPS.values(), Acknowledgment)
+}
+
+
+def _defaults(headers: Iterable[Header]) -> dict[str, Any]:
+    return {row.column: row.default for header in headers for row in header.fields if row.column}
+
+
+#: The keywords of a message that are in no optional header, with their defaults.
+MESSAGE_DEFAULTS = {name: default for name, default in _defaults(MESSAGE_HEADERS).items() if default is not ...}
+#: The keywords of each packet of sessions; the default of one that is required is ``...``.
+SESSION_DEFAULTS = {
+    kind: {**_defaults(header for header in SESSION_HEADERS if header.section == section), "refused": False}
+    for kind, section in zip(SESSION_KINDS, ("PINGED", "ESTABLISH", "PARAMETERS", "SESSION"), strict=True)
+}

@@ -5,11 +5,15 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 from msmqwire.columns.fields import Field, Header
 from msmqwire.columns.schema import BYTES, FORMAT_NAME, TEXT, TIMESTAMP, UINT8, UINT32, UTF8, Enumeration, ListOf
 from msmqwire.mqqb.message_classes import MESSAGE_CLASSES
 from msmqwire.mqqb.readable import BODY_FORMATS, BODY_TYPES
 
+NIL = UUID(int=0)
+FOR_EVER = 0xFFFFFFFF
 KINDS = ("user_message", "order_ack", "final_ack")
 DELIVERY_MODES = ("express", "recoverable")
 SENDER_ID_TYPES = ("none", "sid", "queue_manager")
@@ -30,9 +34,9 @@ _QUEUE_FORMS = dict(enumerate((
 def _queue(name: str, shift: int, column: str, about: str, presence: str) -> tuple[Field, ...]:
     """A queue, by the code in UserHeader.Flags ([MS-MQMQ] 2.2.19.2)."""
     code, count = f"bits(user_flags, {shift}, 3)", column.replace("queue", "count")
-    direct = f"{code} == 7"
+    direct, store = f"{code} == 7", f"queues.{column.upper()}"
     return (
-        Field("", "", -1, column, about, shown=FORMAT_NAME, store=f"queues.{column.upper()}", presence=presence),
+        Field("", "", -1, column, about, shown=FORMAT_NAME, store=store, presence=presence, default=None),
         Field(f"{name}.Guid", "guid", when=f"{code} == 5 or {code} == 6"),
         Field(f"{name}.Number", "u32", when=f"{code} == 2 or {code} == 3 or {code} == 4 or {code} == 6"),
         Field(f"{name}.Count", "u16", id=count, when=direct),
@@ -56,7 +60,7 @@ MESSAGE_HEADERS = (
         (
             Field(
                 "", column="kind", about="an application's message, or an OrderAck or FinalAck packet",
-                shown=Enumeration(KINDS), store="derived.KIND",
+                shown=Enumeration(KINDS), store="codes.KIND",
             ),
         ),
     ),
@@ -70,12 +74,13 @@ MESSAGE_HEADERS = (
                 "PacketSize", "u32", 8, "packet_size", "PacketSize: bytes without the SessionHeader after them",
                 checks={"too_large": "packet_size > 0x400000"},
             ),
-            Field("PR", "bits", 2, "priority", "BaseHeader.Flags.PR, 0 to 7", bits=(0, 3), shown=UINT8),
+            Field("PR", "bits", 2, "priority", "BaseHeader.Flags.PR, 0 to 7", bits=(0, 3), shown=UINT8, default=3),
             Field(
                 "DH", "bits", 2, "debug_header",
                 "BaseHeader.Flags.DH: whether there is a DebugHeader, with or without a queue", bits=(5, 1),
+                default=False,
             ),
-            Field("TR", "bits", 2, "tracing", "BaseHeader.Flags.TR", bits=(8, 1)),
+            Field("TR", "bits", 2, "tracing", "BaseHeader.Flags.TR", bits=(8, 1), default=False),
             Field(
                 "BaseHeader.Flags", "u16", 2, "base_flags", "BaseHeader.Flags as received",
                 checks={
@@ -85,7 +90,7 @@ MESSAGE_HEADERS = (
             ),
             Field(
                 "TimeToReachQueue", "u32", 12, "time_to_reach_queue",
-                "TimeToReachQueue in seconds; 4294967295 is for ever", time="s",
+                "TimeToReachQueue in seconds; 4294967295 is for ever", time="s", default=FOR_EVER,
             ),
             Field("IN", "bits", 2, bits=(3, 1)),
             Field("SH", "bits", 2, bits=(4, 1)),
@@ -94,27 +99,29 @@ MESSAGE_HEADERS = (
     Header(
         "USER",
         (
-            Field("SourceQueueManager", "guid", 0, "source_queue_manager", "SourceQueueManager"),
+            Field("SourceQueueManager", "guid", 0, "source_queue_manager", "SourceQueueManager", default=NIL),
             Field(
                 "QueueManagerAddress", "guid", 16, "queue_manager_address",
-                "QueueManagerAddress: the destination's, zeros for a direct name",
+                "QueueManagerAddress: the destination's, zeros for a direct name", default=NIL,
             ),
             Field(
                 "TimeToBeReceived", "u32", 32, "time_to_be_received",
-                "TimeToBeReceived in seconds; 4294967295 is for ever", time="s",
+                "TimeToBeReceived in seconds; 4294967295 is for ever", time="s", default=FOR_EVER,
             ),
             Field(
                 "SentTime", "u32", 36, "sent_time", "SentTime, to the second", id="sent", shown=TIMESTAMP, time="unix",
+                default=0,
             ),
-            Field("MessageID", "u32", 40, "message_id", "MessageID"),
-            Field("RC", "bits", 44, "hop_count", "UserHeader.Flags.RC", bits=(0, 5), shown=UINT8),
+            Field("MessageID", "u32", 40, "message_id", "MessageID", default=0),
+            Field("RC", "bits", 44, "hop_count", "UserHeader.Flags.RC", bits=(0, 5), shown=UINT8, default=0),
             Field(
                 "DM", "bits", 44, "delivery_mode", "UserHeader.Flags.DM; null if neither", bits=(5, 2),
-                shown=Enumeration(DELIVERY_MODES), store="derived.DELIVERY", presence="HAS_DELIVERY_MODE",
+                shown=Enumeration(DELIVERY_MODES), store="codes.DELIVERY", presence="HAS_DELIVERY_MODE",
+                default="express",
             ),
-            Field("JN", "bits", 44, "negative_source_journaling", "UserHeader.Flags.JN", bits=(8, 1)),
-            Field("JP", "bits", 44, "positive_source_journaling", "UserHeader.Flags.JP", bits=(9, 1)),
-            Field("AH", "bits", 44, "sent_over_http", "UserHeader.Flags.AH", bits=(25, 1)),
+            Field("JN", "bits", 44, "negative_source_journaling", "UserHeader.Flags.JN", bits=(8, 1), default=False),
+            Field("JP", "bits", 44, "positive_source_journaling", "UserHeader.Flags.JP", bits=(9, 1), default=False),
+            Field("AH", "bits", 44, "sent_over_http", "UserHeader.Flags.AH", bits=(25, 1), default=False),
             Field(
                 "UserHeader.Flags", "u32", 44, "user_flags", "UserHeader.Flags as received",
                 checks={
@@ -146,7 +153,7 @@ MESSAGE_HEADERS = (
     Header(
         "CONNECTOR",
         (
-            Field("ConnectorType", "guid", 0, "connector_type", "ConnectorType"),
+            Field("ConnectorType", "guid", 0, "connector_type", "ConnectorType", default=None),
         ),
         when="has(user_flags, 0x400000)",
         presence="HAS_CONNECTOR_TYPE",
@@ -210,7 +217,7 @@ MESSAGE_HEADERS = (
             ),
             Field(
                 "ST", "bits", 0, "sender_id_type", "SecurityHeader.Flags.ST; null if another", bits=(0, 4),
-                shown=Enumeration(SENDER_ID_TYPES), store="derived.SENDER", presence="HAS_SENDER_ID_TYPE",
+                shown=Enumeration(SENDER_ID_TYPES), store="codes.SENDER", presence="HAS_SENDER_ID_TYPE",
             ),
             Field("EB", "bits", 0, "body_encrypted", "SecurityHeader.Flags.EB", bits=(5, 1)),
             Field("SecurityHeader.SecurityIDSize", "u16", 2, id="security_id_size"),
@@ -255,10 +262,18 @@ MESSAGE_HEADERS = (
     Header(
         "PROPERTIES",
         (
-            Field("PA", "bits", 0, "positive_arrival_ack", "MessagePropertiesHeader.Flags.PA", bits=(0, 1)),
-            Field("PR", "bits", 0, "positive_receive_ack", "MessagePropertiesHeader.Flags.PR", bits=(1, 1)),
-            Field("NA", "bits", 0, "negative_arrival_ack", "MessagePropertiesHeader.Flags.NA", bits=(2, 1)),
-            Field("NR", "bits", 0, "negative_receive_ack", "MessagePropertiesHeader.Flags.NR", bits=(3, 1)),
+            Field(
+                "PA", "bits", 0, "positive_arrival_ack", "MessagePropertiesHeader.Flags.PA", bits=(0, 1), default=False,
+            ),
+            Field(
+                "PR", "bits", 0, "positive_receive_ack", "MessagePropertiesHeader.Flags.PR", bits=(1, 1), default=False,
+            ),
+            Field(
+                "NA", "bits", 0, "negative_arrival_ack", "MessagePropertiesHeader.Flags.NA", bits=(2, 1), default=False,
+            ),
+            Field(
+                "NR", "bits", 0, "negative_receive_ack", "MessagePropertiesHeader.Flags.NR", bits=(3, 1), default=False,
+            ),
             Field(
                 "MessagePropertiesHeader.Flags", "u8", 0, "properties_flags",
                 "MessagePropertiesHeader.Flags as received",
@@ -270,36 +285,36 @@ MESSAGE_HEADERS = (
             Field("LabelLength", "u8", 1, id="label_length", checks={"bad_size": "label_length > 250"}),
             Field(
                 "Label", "text", -1, "label", "Label, to its first U+0000", size="label_length * 2",
-                store="parts.LABEL",
+                store="parts.LABEL", default="",
             ),
             Field(
                 "MessageClass", "u16", 2, "message_class", "MessageClass", names=MESSAGE_CLASSES,
-                checks={"message_class_value": "bits(message_class, 9, 4) > 0"},
+                checks={"message_class_value": "bits(message_class, 9, 4) > 0"}, default=0,
             ),
             Field(
                 "", column="message_class_name",
                 about="MessageClass by name, without MQMSG_CLASS_; null if it has none",
-                shown=Enumeration(tuple(MESSAGE_CLASSES.values())), store="derived.MESSAGE_CLASS",
+                shown=Enumeration(tuple(MESSAGE_CLASSES.values())), store="codes.MESSAGE_CLASS",
                 presence="HAS_MESSAGE_CLASS",
             ),
             Field(
                 "CorrelationID.Guid", "guid", 4, "correlation_guid",
-                "CorrelationID, the first 16 bytes: of an acknowledgment the source",
+                "CorrelationID, the first 16 bytes: of an acknowledgment the source", default=NIL,
             ),
             Field(
                 "CorrelationID.Ordinal", "u32", 20, "correlation_ordinal",
-                "CorrelationID, the last 4 bytes: of an acknowledgment the MessageID",
+                "CorrelationID, the last 4 bytes: of an acknowledgment the MessageID", default=0,
             ),
-            Field("BodyType", "u32", 24, "body_type", "BodyType, a VARTYPE", names=BODY_TYPES),
+            Field("BodyType", "u32", 24, "body_type", "BodyType, a VARTYPE", names=BODY_TYPES, default=0),
             Field(
                 "", column="body_type_name", about="BodyType by name; null if it has none",
                 shown=Enumeration(tuple(BODY_TYPES.values())), derived=True, presence="HAS_BODY_TYPE_NAME",
             ),
-            Field("ApplicationTag", "u32", 28, "application_tag", "ApplicationTag"),
+            Field("ApplicationTag", "u32", 28, "application_tag", "ApplicationTag", default=0),
             Field("MessageSize", "u32", 32, "message_size", "MessageSize, the bytes of the body"),
             Field(
                 "AllocationBodySize", "u32", 36, "allocation_body_size", "AllocationBodySize",
-                checks={"allocation_body_size": "allocation_body_size < message_size"},
+                checks={"allocation_body_size": "allocation_body_size < message_size"}, default=0,
             ),
             Field(
                 "PrivacyLevel", "u32", 40, "privacy_level", "PrivacyLevel: 0 none, 1 40-bit, 3 128-bit, 5 AES",
@@ -310,15 +325,21 @@ MESSAGE_HEADERS = (
                         "or (privacy_level == 0 and has(user_flags, 0x80000) and has(security_flags, 32))"
                     ),
                 },
+                default=0,
             ),
-            Field("HashAlgorithm", "u32", 44, "hash_algorithm", "HashAlgorithm", names=_HASHES),
-            Field("EncryptionAlgorithm", "u32", 48, "encryption_algorithm", "EncryptionAlgorithm", names=_CIPHERS),
+            Field("HashAlgorithm", "u32", 44, "hash_algorithm", "HashAlgorithm", names=_HASHES, default=0x8004),
+            Field(
+                "EncryptionAlgorithm", "u32", 48, "encryption_algorithm", "EncryptionAlgorithm", names=_CIPHERS,
+                default=0x6801,
+            ),
             Field("ExtensionSize", "u32", 52, id="extension_size"),
             Field(
                 "ExtensionData", "bytes", -1, "extension_data", "ExtensionData", size="extension_size",
-                store="parts.EXTENSION_DATA",
+                store="parts.EXTENSION_DATA", default=b"",
             ),
-            Field("MessageBody", "bytes", -1, "body", "MessageBody", size="message_size", store="parts.BODY"),
+            Field(
+                "MessageBody", "bytes", -1, "body", "MessageBody", size="message_size", store="parts.BODY", default=b"",
+            ),
             Field(
                 "", column="body_format", about="kind of the body, by BodyType and its bytes",
                 shown=Enumeration(BODY_FORMATS), derived=True,
@@ -349,7 +370,7 @@ MESSAGE_HEADERS = (
         (
             Field(
                 "DebugHeader.QueueIdentifier", "guid", 0, "debug_queue",
-                "DebugHeader.QueueIdentifier: the queue for reports",
+                "DebugHeader.QueueIdentifier: the queue for reports", default=None,
             ),
         ),
         when="has(base_flags, 0x20) and bits(debug_flags, 0, 2) == 1",
@@ -361,7 +382,7 @@ MESSAGE_HEADERS = (
         (
             Field(
                 "", column="srmp_envelope", about="SRMPEnvelopeHeader.Data, to its first U+0000", shown=TEXT,
-                store="parts.SRMP_ENVELOPE",
+                store="parts.SRMP_ENVELOPE", default=None,
             ),
         ),
         presence="HAS_SRMP_ENVELOPE",
@@ -401,15 +422,15 @@ MESSAGE_HEADERS = (
         (
             Field(
                 "", column="destination_queues", about="MultiQueueFormatHeader.Destination", shown=ListOf(FORMAT_NAME),
-                store="list_counts.DESTINATION_QUEUE",
+                store="lists.DESTINATION_QUEUE",
             ),
             Field(
                 "", column="admin_queues", about="MultiQueueFormatHeader.Administration", shown=ListOf(FORMAT_NAME),
-                store="list_counts.ADMIN_QUEUE",
+                store="lists.ADMIN_QUEUE",
             ),
             Field(
                 "", column="response_queues", about="MultiQueueFormatHeader.Response", shown=ListOf(FORMAT_NAME),
-                store="list_counts.RESPONSE_QUEUE",
+                store="lists.RESPONSE_QUEUE",
             ),
             Field(
                 "", column="multi_queue_signature", about="MultiQueueFormatHeader.Signature", shown=BYTES,
@@ -475,7 +496,7 @@ MESSAGE_HEADERS = (
             Field(
                 "", column="notification",
                 about="to the notify queue: whether its body, a change notification, can be read",
-                shown=Enumeration(NOTIFICATION_FORMS), store="derived.NOTIFICATION",
+                shown=Enumeration(NOTIFICATION_FORMS), store="codes.NOTIFICATION",
             ),
         ),
         presence="HAS_NOTIFICATION",

@@ -1,4 +1,4 @@
-"""Message bodies and SIDs as people read them: the values of derived columns."""
+"""Message bodies as people read them: the types of bodies, and the texts that ``_bodies.pyx`` leaves to Python."""
 
 from __future__ import annotations
 
@@ -6,11 +6,7 @@ import re
 import struct
 from datetime import datetime, timedelta
 from decimal import Decimal
-from functools import lru_cache
 from uuid import UUID
-
-from msmqwire.errors import DecodeError
-from msmqwire.propvariant.readable import read_sid
 
 BODY_FORMATS = ("empty", "encrypted", "xml", "text", "value", "dotnet_binary", "binary")
 
@@ -47,44 +43,12 @@ UTF16_TYPES = (8, 31)
 VALUE_SIZES = {**{code: layout.size for code, layout in _STRUCTS.items()}, _CLSID: 16}
 #: The begin of .NET's BinaryFormatter: a SerializationHeaderRecord, type 0, two ids, version 1.0 ([MS-NRBF] 2.6.1).
 DOTNET_HEADER = r"(?s)\A\x00.{8}\x01\x00{7}"
-_DOTNET_BINARY = re.compile(DOTNET_HEADER.encode())
 _CONTROL = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"), (b"<\0", "utf-16-le"))
 
 
-def read_body(body: bytes, body_type: int, encrypted: bool) -> tuple[str, str | None]:
-    """The format of a body, one of ``BODY_FORMATS``, and its text; None where it has none.
-
-    A body whose BodyType says neither text nor value, or does not fit, is text when all of it is UTF-8 or, after a byte
-    order mark or before ``<``, UTF-16, without control characters. U+0000 at the end are left out.
-
-    Examples
-    --------
-    >>> read_body("Größe".encode("utf-16-le"), 8, False)
-    ('text', 'Größe')
-    >>> read_body(b"<order/>", 0, False), read_body(b"\\x11\\0\\0\\0", 3, False)
-    (('xml', '<order/>'), ('value', '17'))
-    """
-    if not body:
-        return "empty", None
-    if encrypted:
-        return "encrypted", None
-    if _DOTNET_BINARY.match(body):
-        return "dotnet_binary", None
-    text: str | None
-    if body_type in UTF16_TYPES and len(body) % 2 == 0:
-        text = body.decode("utf-16-le", "replace").rstrip("\0")
-    else:
-        text = _value(body, body_type)
-        if text is not None:
-            return "value", text
-        text = _untyped_text(body)
-    if text is None:
-        return "binary", None
-    return "xml" if text.lstrip("\ufeff\t\r\n ").startswith("<") else "text", text
-
-
-def _value(body: bytes, body_type: int) -> str | None:
+def value_text(body: bytes, body_type: int) -> str | None:
+    """The text of a value, numbers and times; None where the type has no values or they have another size."""
     if body_type == _CLSID and len(body) == 16:
         return str(UUID(bytes_le=body))
     layout = _STRUCTS.get(body_type)
@@ -113,27 +77,11 @@ def _time_after(epoch: datetime, **elapsed: float) -> str | None:
         return None
 
 
-def _untyped_text(body: bytes) -> str | None:
+def untyped_text(body: bytes) -> str | None:
+    """The text of a body in UTF-8, or in UTF-16 with a byte order mark or before ``<``; None for other bytes."""
     encoding = next((name for mark, name in _MARKS if body.startswith(mark)), "utf-8")
     try:
         text = body.decode(encoding).removeprefix("\ufeff").rstrip("\0")
     except UnicodeDecodeError:
         return None
     return None if not text or _CONTROL.search(text) else text
-
-
-@lru_cache(maxsize=4096)
-def sid_text(sid: bytes) -> str | None:
-    """A SID as text; None when it is not valid: [MS-DTYP] 2.4.2.
-
-    Examples
-    --------
-    >>> sid_text(bytes.fromhex("010200000000000520000000" "20020000"))
-    'S-1-5-32-544'
-    """
-    if len(sid) < 2 or len(sid) != 8 + 4 * sid[1]:
-        return None
-    try:
-        return read_sid(sid, 0, "SecurityID")
-    except DecodeError:
-        return None

@@ -5,16 +5,19 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 from msmqwire.columns.fields import Field, Header
 from msmqwire.columns.schema import BOOL, BYTES, Enumeration
 
+NIL = UUID(int=0)
 SESSION_KINDS = ("ping", "establish_connection", "connection_parameters", "session_ack")
 
 SESSION_HEADERS = (
     Header(
         "",
         (
-            Field("", column="kind", about="which packet", shown=Enumeration(SESSION_KINDS), store="derived.KIND"),
+            Field("", column="kind", about="which packet", shown=Enumeration(SESSION_KINDS), store="codes.KIND"),
         ),
     ),
     Header(
@@ -69,7 +72,10 @@ SESSION_HEADERS = (
         (
             Field("Ping.Cookie", "u32", 4, "cookie", "ping: Cookie, which the answer repeats"),
             Field("Ping.QMGuid", "guid", 8, "queue_manager", "ping: QMGuid"),
-            Field("RC", "bits", 0, "initiator_is_client", "ping: Flags.RC, the initiator is not a server", bits=(0, 1)),
+            Field(
+                "RC", "bits", 0, "initiator_is_client", "ping: Flags.RC, the initiator is not a server", bits=(0, 1),
+                default=False,
+            ),
             Field("Ping.Flags", "u16", 0, id="flags"),
             Field("Ping.Signature", "u16", 2, id="signature", checks={"bad_signature": "not (signature == 0x5548)"}),
             Field("RF", "bits", 0, bits=(1, 1)),
@@ -82,7 +88,7 @@ SESSION_HEADERS = (
         (
             Field(
                 "", column="refused", about="ping: Flags.RF; else InternalHeader.Flags.CS", shown=BOOL,
-                store="derived.REFUSED",
+                store="codes.REFUSED", default=False,
             ),
         ),
     ),
@@ -90,14 +96,17 @@ SESSION_HEADERS = (
         "ESTABLISH",
         (
             Field("ClientGuid", "guid", 0, "client_guid", "connection: ClientGuid"),
-            Field("ServerGuid", "guid", 16, "server_guid", "connection: ServerGuid, zeros for a direct name"),
-            Field("TimeStamp", "u32", 32, "time_stamp", "connection: TimeStamp in milliseconds", time="ms"),
+            Field(
+                "ServerGuid", "guid", 16, "server_guid", "connection: ServerGuid, zeros for a direct name", default=NIL,
+            ),
+            Field("TimeStamp", "u32", 32, "time_stamp", "connection: TimeStamp in milliseconds", time="ms", default=0),
             Field(
                 "OperatingSystem", "u16", 36, "operating_system", "connection: OperatingSystem",
                 checks={
                     "operating_system": "not (bits(operating_system, 0, 8) == 0x10)",
                     "reserved_flags": "bits(operating_system, 11, 5) > 0",
                 },
+                default=0x0310,
             ),
             Field(
                 "EstablishConnection.Reserved", "u16", 38, id="establish_reserved",
@@ -149,22 +158,23 @@ SESSION_HEADERS = (
         (
             Field(
                 "SessionHeader.AckSequenceNumber", "u16", 0, "ack_sequence_number", "acknowledgment: AckSequenceNumber",
+                default=0,
             ),
             Field(
                 "SessionHeader.RecoverableMsgAckSeqNumber", "u16", 2, "recoverable_msg_ack_seq_number",
-                "acknowledgment: RecoverableMsgAckSeqNumber",
+                "acknowledgment: RecoverableMsgAckSeqNumber", default=0,
             ),
             Field(
                 "SessionHeader.RecoverableMsgAckFlags", "u32", 4, "recoverable_msg_ack_flags",
-                "acknowledgment: RecoverableMsgAckFlags",
+                "acknowledgment: RecoverableMsgAckFlags", default=0,
             ),
             Field(
                 "SessionHeader.UserMsgSequenceNumber", "u16", 8, "user_msg_sequence_number",
-                "acknowledgment: UserMsgSequenceNumber",
+                "acknowledgment: UserMsgSequenceNumber", default=0,
             ),
             Field(
                 "SessionHeader.RecoverableMsgSeqNumber", "u16", 10, "recoverable_msg_seq_number",
-                "acknowledgment: RecoverableMsgSeqNumber",
+                "acknowledgment: RecoverableMsgSeqNumber", default=0,
             ),
             Field("SessionHeader.WindowSize", "u16", 12, "window_size", checks={"window_size": "window_size == 0"}),
             Field("SessionHeader.Reserved", "u16", 14),

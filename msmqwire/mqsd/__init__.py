@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from msmqwire.columns.views import fixed_dtype
 from msmqwire.mqsd._batch import decode_batch
 from msmqwire.mqsd._encode import encode_batch
 from msmqwire.mqsd._packet import (
@@ -40,11 +39,11 @@ def __dir__() -> list[str]:
 
 _HEADER, _REQUEST, _REPLY, *_ = TOPOLOGY.headers
 
-HEADER_DTYPE = fixed_dtype(_HEADER)
+HEADER_DTYPE = _HEADER.dtype
 """TopologyPacketHeader, 4 bytes: [MS-MQSD] 2.2.1."""
 
-REQUEST_DTYPE = np.dtype([("header", HEADER_DTYPE), *fixed_dtype(_REQUEST).descr])
+REQUEST_DTYPE = np.dtype([("header", HEADER_DTYPE), *_REQUEST.dtype.descr])
 """TopologyClientRequest in its IP form, 52 bytes; ``numpy.frombuffer(data, REQUEST_DTYPE)`` copies nothing."""
 
-REPLY_DTYPE = np.dtype([("header", HEADER_DTYPE), *fixed_dtype(_REPLY).descr])
+REPLY_DTYPE = np.dtype([("header", HEADER_DTYPE), *_REPLY.dtype.descr])
 """The fixed part of a TopologyServerReply, 32 bytes: [MS-MQSD] 2.2.3."""

@@ -8,14 +8,13 @@ from msmqwire.columns._batch cimport DECODED, Batch
 from msmqwire.columns._convert cimport TextSpan
 from msmqwire.columns._decoder cimport Decoder, decode_payloads
 from msmqwire.columns._layout cimport (
-    LIST, LIST_END, VALUE, Layout, Source, column_of, fill_rows, hide_incomplete, place_of, put_fault, put_rows,
-    put_whole,
+    Layout, Source, column_of, fill_rows, hide_incomplete, place_of, put_fault, put_rows, put_whole
 )
 from msmqwire.columns._payloads cimport Payloads, PayloadTable, Span, payload_at
 from msmqwire.mqsd._kernel cimport (
-    CUT_SIZE, HAS_REMOTE, HAS_REPLY, HAS_REQUEST, IPX_NETWORKS, NETWORKS, REPLY, REPLY_FIELDS, REQUEST_FIELDS,
-    RESPONDING_SITE, SERVERS, ServerColumns, Topology, clear_topology, copy_networks, is_plain_request,
-    read_incomplete, read_plain_reply, read_topology,
+    CUT_SIZE, HAS_REMOTE, HAS_REPLY, HAS_REQUEST, NETWORKS, REPLY, REPLY_FIELDS, REQUEST_FIELDS, RESPONDING_SITE,
+    SERVERS, TYPE, ServerColumns, Topology, clear_topology, copy_networks, is_plain_request, read_incomplete,
+    read_plain_reply, read_topology,
 )
 from msmqwire.wire._fault cimport Fault
 from msmqwire.wire.simd cimport wire_unlikely
@@ -31,18 +30,13 @@ cdef Topology RECORD  # only the offsets of its fields are used
 
 LAYOUT = Layout(
     TOPOLOGY,
-    {
-        "type": (VALUE, place_of(&RECORD, &RECORD.type)),
-        "ipx_networks": (
-            LIST, place_of(&RECORD, &RECORD.ipx_count), place_of(&RECORD, &RECORD.ipx_networks), IPX_NETWORKS
-        ),
-        "connected_networks": (
-            LIST, place_of(&RECORD, &RECORD.network_count), place_of(&RECORD, &RECORD.networks), NETWORKS
-        ),
-        "servers": (LIST_END, place_of(&RECORD, &RECORD.servers_end), 0, SERVERS),
-        "trailing": (VALUE, place_of(&RECORD, &RECORD.trailing)),
-    },
     sizeof(Topology),
+    arrays={
+        "codes": place_of(&RECORD, RECORD.codes),
+        "lists": place_of(&RECORD, RECORD.counts),
+        "items": place_of(&RECORD, RECORD.items),
+        "parts": place_of(&RECORD, RECORD.parts),
+    },
     whole={"type": HAS_REQUEST | HAS_REPLY},
 )
 
@@ -106,7 +100,7 @@ cdef class TopologyDecoder(Decoder):
             clear_topology(&packet)
             packet.presence = DECODED | HAS_REQUEST
             packet.sections[REQUEST_FIELDS] = NULL
-            packet.servers_end = 0
+            packet.counts[SERVERS] = 0
             fill_rows(&self.columns, &packet, row - start)
         return row
 
@@ -133,8 +127,9 @@ cdef class TopologyDecoder(Decoder):
         cdef Topology alike
         cdef Fault fault
         cdef Span span
-        packet.networks = packet.servers = NULL  # compilers warn otherwise, though a reply that is read has them
-        packet.network_count = 0
+        # Compilers warn otherwise, though a reply that is read has them
+        packet.items[NETWORKS] = packet.items[SERVERS] = NULL
+        packet.counts[NETWORKS] = 0
         packet.sections[RESPONDING_SITE] = NULL
         while row < stop:
             span = payload_at(&source, row)
@@ -144,7 +139,7 @@ cdef class TopologyDecoder(Decoder):
                 break
             memcpy(correlation_id + 16 * row, span.data + 4, 16)
             copy_networks(networks + 16 * network, &packet, span.size)
-            network += packet.network_count
+            network += packet.counts[NETWORKS]
             network_ends[row] = <int32_t>network
             memcpy(site_id + 16 * row, packet.sections[RESPONDING_SITE], 16)
             server_ends[row] = <int32_t>entries
@@ -155,11 +150,11 @@ cdef class TopologyDecoder(Decoder):
             memset(self.mask + 4 * start, 0, 4 * (row - start))
             clear_topology(&alike)
             alike.presence = DECODED | HAS_REPLY | HAS_REMOTE
-            alike.type = REPLY - 1
+            alike.codes[TYPE] = REPLY - 1
             alike.sections[REPLY_FIELDS] = NULL
             alike.sections[RESPONDING_SITE] = NULL
-            alike.network_count = 1
-            alike.servers_end = 1
+            alike.counts[NETWORKS] = 1
+            alike.counts[SERVERS] = 1
             fill_rows(&self.columns, &alike, row - start)
         return row
 
@@ -196,7 +191,7 @@ cdef class TopologyDecoder(Decoder):
             ) != 0):
                 clear_topology(&packets[i])
                 put_fault(&self.columns, &fault, row + i)
-            packets[i].servers_end = <uint32_t>entries
+            packets[i].counts[SERVERS] = <uint32_t>entries
         self.columns.lists[SERVERS].count = entries
         put_rows(&self.columns, packets, count)
         if wire_unlikely(self.columns.whole_count != wholes):

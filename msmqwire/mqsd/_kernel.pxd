@@ -69,6 +69,23 @@ cdef enum:
     REPLY_FIELDS
     RESPONDING_SITE
     SECTION_COUNT
+
+# Places in ``codes`` of a record
+cdef enum:
+    TYPE
+    CODE_COUNT
+
+# Places in ``lists`` of a record
+cdef enum:
+    IPX_NETWORKS
+    NETWORKS
+    SERVERS
+    LIST_COUNT
+
+# Places in ``parts`` of a record
+cdef enum:
+    TRAILING
+    PART_COUNT
 # --- End of the written part ---
 
 
@@ -92,28 +109,17 @@ cdef enum:
     FLAG_BITS = 0x00010001
 
 
-# The lists of a record
-cdef enum:
-    IPX_NETWORKS
-    NETWORKS
-    SERVERS
-
-
 # One packet; the first three members are as columns/_layout.pxd says
 cdef struct Topology:
     uint32_t presence
     uint32_t violations
     const uint8_t* sections[SECTION_COUNT]
-    uint8_t type                # place in the enumeration of the column
-    uint32_t ipx_count          # IPXNetworkCount, 0 in the IP form
-    uint32_t network_count      # ConnectedNetworkCount
-    uint32_t servers_size       # DirectoryServiceServerSize
-    uint32_t servers_end        # entries of server arrays written up to this packet
-    const uint8_t* ipx_networks
-    const uint8_t* networks
-    const uint8_t* servers
-    size_t described            # bytes that the packet's own lengths account for
-    TextSpan trailing           # the bytes after them
+    uint8_t[CODE_COUNT] codes           # places in the enumerations of columns
+    uint32_t[LIST_COUNT] counts         # of items; of servers, those that were written up to this packet
+    const uint8_t* items[LIST_COUNT]    # where the items of each list begin
+    TextSpan[PART_COUNT] parts
+    uint32_t servers_size               # DirectoryServiceServerSize
+    size_t described                    # bytes that the packet's own lengths account for, before the trailing ones
 
 
 # The fields of a packet of the other type
@@ -127,22 +133,22 @@ cdef inline void clear_topology(Topology* packet) noexcept nogil:
     packet.violations = 0
     for i in range(<size_t>SECTION_COUNT):
         packet.sections[i] = BLANK
-    packet.type = 0
-    packet.ipx_count = 0
-    packet.network_count = 0
+    packet.codes[TYPE] = 0
+    packet.counts[IPX_NETWORKS] = 0
+    packet.counts[NETWORKS] = 0
     packet.servers_size = 0
-    packet.trailing.offset = 0
-    packet.trailing.length = 0
+    packet.parts[TRAILING].offset = 0
+    packet.parts[TRAILING].length = 0
 
 
 cdef inline uint32_t note_trailing(Topology* packet, size_t size) noexcept nogil:
     """Note the bytes after the described ones; the presence bit, 0 where there are none."""
-    packet.trailing.offset = 0
-    packet.trailing.length = 0
+    packet.parts[TRAILING].offset = 0
+    packet.parts[TRAILING].length = 0
     if size == packet.described:
         return 0
-    packet.trailing.offset = <uint32_t>packet.described
-    packet.trailing.length = <uint32_t>(size - packet.described)
+    packet.parts[TRAILING].offset = <uint32_t>packet.described
+    packet.parts[TRAILING].length = <uint32_t>(size - packet.described)
     return HAS_TRAILING
 
 
@@ -181,9 +187,9 @@ cdef inline int read_request(
     packet.sections[REPLY_FIELDS] = BLANK
     packet.sections[RESPONDING_SITE] = BLANK
     packet.presence = DECODED | HAS_REQUEST
-    packet.type = REQUEST - 1
-    packet.ipx_count = 0
-    packet.network_count = 0
+    packet.codes[TYPE] = REQUEST - 1
+    packet.counts[IPX_NETWORKS] = 0
+    packet.counts[NETWORKS] = 0
     packet.servers_size = 0
     packet.described = REQUEST_SIZE
     if wire_unlikely(size >= SMALLEST_IPX_REQUEST):
@@ -200,8 +206,8 @@ cdef inline int read_request(
             return set_fault(
                 fault, TRUNCATED, Field.IPXNetworkNumberArray, IPX_NETWORKS_AT, 4 * count, size - IPX_NETWORKS_AT
             )
-        packet.ipx_count = count
-        packet.ipx_networks = data + IPX_NETWORKS_AT
+        packet.counts[IPX_NETWORKS] = count
+        packet.items[IPX_NETWORKS] = data + IPX_NETWORKS_AT
         packet.presence |= HAS_IPX
         packet.described = IPX_NETWORKS_AT + 4 * count
     packet.presence |= note_trailing(packet, size)
@@ -243,10 +249,10 @@ cdef inline int read_reply(
         packet.violations |= TRAILING_BYTES
     packet.sections[REQUEST_FIELDS] = BLANK
     packet.sections[REPLY_FIELDS] = data
-    packet.type = REPLY - 1
-    packet.ipx_count = 0
-    packet.network_count = count
-    packet.networks = data + REPLY_FIXED_SIZE
+    packet.codes[TYPE] = REPLY - 1
+    packet.counts[IPX_NETWORKS] = 0
+    packet.counts[NETWORKS] = count
+    packet.items[NETWORKS] = data + REPLY_FIXED_SIZE
     packet.described = described
     packet.presence = DECODED | HAS_REPLY | note_trailing(packet, size)
     if packet.servers_size:
@@ -254,7 +260,7 @@ cdef inline int read_reply(
         packet.presence |= HAS_REMOTE
     else:
         packet.sections[RESPONDING_SITE] = BLANK
-    packet.servers = data + REPLY_FIXED_SIZE + 16 * <size_t>count + 16
+    packet.items[SERVERS] = data + REPLY_FIXED_SIZE + 16 * <size_t>count + 16
     return 0
 
 
@@ -336,7 +342,7 @@ cdef inline int read_topology(
         if read_reply(data, size, transport, packet, fault) != 0:
             return -1
         if packet.servers_size and read_servers(
-            packet.servers, packet.servers_size, <size_t>(packet.servers - data), columns, entry, fault
+            packet.items[SERVERS], packet.servers_size, <size_t>(packet.items[SERVERS] - data), columns, entry, fault
         ) != 0:
             return -1
     else:
@@ -363,7 +369,7 @@ cdef inline bint read_plain_reply(
         and packet.presence & HAS_REMOTE
         and packet.violations == 0
         and read_servers(
-            packet.servers, packet.servers_size, <size_t>(packet.servers - data), columns, entry, fault
+            packet.items[SERVERS], packet.servers_size, <size_t>(packet.items[SERVERS] - data), columns, entry, fault
         ) == 0
     )
 
@@ -373,10 +379,10 @@ cdef inline void copy_networks(uint8_t* target, const Topology* packet, size_t s
 
     Up to four are copied as four where that stays in packet and column.
     """
-    if packet.network_count <= 4 and size >= REPLY_FIXED_SIZE + 64:
-        memcpy(target, packet.networks, 64)
+    if packet.counts[NETWORKS] <= 4 and size >= REPLY_FIXED_SIZE + 64:
+        memcpy(target, packet.items[NETWORKS], 64)
     else:
-        memcpy(target, packet.networks, 16 * <size_t>packet.network_count)
+        memcpy(target, packet.items[NETWORKS], 16 * <size_t>packet.counts[NETWORKS])
 
 
 cdef inline void write_header(uint8_t* target, PacketType type) noexcept nogil:

@@ -92,7 +92,7 @@ cdef bint read_incomplete(
     packet.sections[HEADER] = fields
     if size < 2:
         return True
-    packet.type = data[1] - 1
+    packet.codes[TYPE] = data[1] - 1
     if data[1] == REQUEST:
         packet.presence = HAS_REQUEST
         packet.sections[REQUEST_FIELDS] = fields
@@ -102,8 +102,8 @@ cdef bint read_incomplete(
     if size >= REPLY_FIXED_SIZE:
         networks = 16 * <size_t>load_u32(data + 20)
         if networks <= size - REPLY_FIXED_SIZE:
-            packet.network_count = load_u32(data + 20)
-            packet.networks = data + REPLY_FIXED_SIZE
+            packet.counts[NETWORKS] = load_u32(data + 20)
+            packet.items[NETWORKS] = data + REPLY_FIXED_SIZE
             if 16 <= size - REPLY_FIXED_SIZE - networks:
                 packet.sections[RESPONDING_SITE] = data + REPLY_FIXED_SIZE + networks
                 packet.presence |= HAS_REMOTE

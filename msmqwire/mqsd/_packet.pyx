@@ -1,5 +1,6 @@
 """MS-MQSD packets one at a time: [MS-MQSD] 2.2. The layout and the kernel are in _kernel.pxd."""
 
+from inspect import signature
 from typing import NamedTuple
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
@@ -7,10 +8,11 @@ from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint32_t
 from libc.string cimport memcpy, memset
 
+from msmqwire.columns._convert cimport TextSpan
 from msmqwire.columns._payloads cimport hold_payload
 from msmqwire.mqsd._kernel cimport (
-    HAS_REQUEST, HAS_TRAILING, IPX_NETWORKS_AT, MAX_NETWORKS, REPLY_FIXED_SIZE, ServerColumns, Topology,
-    clear_topology, read_topology, write_reply, write_request,
+    HAS_REQUEST, HAS_TRAILING, IPX_NETWORKS, IPX_NETWORKS_AT, MAX_NETWORKS, NETWORKS, REPLY_FIXED_SIZE, SERVERS,
+    TRAILING, ServerColumns, Topology, clear_topology, read_topology, write_reply, write_request,
 )
 from msmqwire.wire.cursor cimport load_u16, load_u32
 from msmqwire.wire._fault cimport Fault, decode_error
@@ -20,7 +22,6 @@ from msmqwire.wire._transport cimport Transport, accepted_transports, transport_
 
 import numpy as np
 
-from msmqwire.columns.signature import packet_signature
 from msmqwire.errors import EncodeError
 from msmqwire.mqsd.schema import FIELDS, TRANSPORTS, Violation
 
@@ -63,8 +64,8 @@ cdef class TopologyPacket:
         self.owner = b""
         self.data = NO_PACKET
         clear_topology(&self.header)
-        self.header.networks = NO_PACKET
-        self.header.servers = NO_PACKET
+        self.header.items[NETWORKS] = NO_PACKET
+        self.header.items[SERVERS] = NO_PACKET
         self.header.described = 0
 
     def __init__(self):
@@ -83,10 +84,10 @@ cdef class TopologyPacket:
     @property
     def trailing(self):
         """The bytes after the last field, a view; None if there are none. A server ignores those of a request."""
-        cdef size_t start = self.header.trailing.offset
+        cdef TextSpan part = self.header.parts[TRAILING]
         if not self.header.presence & HAS_TRAILING:
             return None
-        return memoryview(self.owner)[start:start + self.header.trailing.length]
+        return memoryview(self.owner)[part.offset:<size_t>part.offset + part.length]
 
     @property
     def violations(self):
@@ -137,10 +138,7 @@ cdef class TopologyClientRequest(TopologyPacket):
     52
     """
 
-    __signature__ = packet_signature(
-        {"enterprise_id": "UUID", "request_id": "UUID", "site_id": "UUID", "ipx_networks": "Sequence[int]"},
-        {"ipx_networks": ()},
-    )
+    __signature__ = signature(lambda *, enterprise_id, request_id, site_id, ipx_networks=(): None)
 
     def __init__(self, *, enterprise_id, request_id, site_id, ipx_networks=()):
         networks = encodable_ipx_networks(ipx_networks)
@@ -178,12 +176,12 @@ cdef class TopologyClientRequest(TopologyPacket):
     @property
     def ipx_networks(self):
         """IPXNetworkNumberArray: a view of the packet's bytes, shape (n,); empty in the IP form."""
-        if self.header.ipx_count == 0:
+        if self.header.counts[IPX_NETWORKS] == 0:
             return np.empty(0, np.uint32)
-        return self.array(self.header.ipx_networks, "<u4", self.header.ipx_count)
+        return self.array(self.header.items[IPX_NETWORKS], "<u4", self.header.counts[IPX_NETWORKS])
 
     def __repr__(self):
-        ipx = f", ipx_networks={self.ipx_networks.tolist()}" if self.header.ipx_count else ""
+        ipx = f", ipx_networks={self.ipx_networks.tolist()}" if self.header.counts[IPX_NETWORKS] else ""
         return (
             f"TopologyClientRequest(enterprise_id={self.enterprise_id!r}, request_id={self.request_id!r}, "
             f"site_id={self.site_id!r}{ipx})"
@@ -224,15 +222,9 @@ cdef class TopologyServerReply(TopologyPacket):
     (DirectoryServiceServer(name='nt4pec', ip=True, ipx=False),)
     """
 
-    __signature__ = packet_signature(
-        {
-            "correlation_id": "UUID",
-            "connected_networks": "Iterable[UUID] | NDArray[np.uint8]",
-            "connected_network_mask": "int",
-            "responding_site_id": "UUID",
-            "servers": "Iterable[DirectoryServiceServer]",
-        },
-        {"connected_network_mask": 0, "responding_site_id": None, "servers": ()},
+    __signature__ = signature(
+        lambda *, correlation_id, connected_networks, connected_network_mask=0, responding_site_id=None, servers=():
+        None
     )
 
     def __init__(
@@ -276,19 +268,20 @@ cdef class TopologyServerReply(TopologyPacket):
     @property
     def connected_networks(self):
         """ConnectedNetworkArray: a view of the packet's bytes, shape (n, 16), GUIDs in wire order."""
-        return self.array(self.header.networks, np.uint8, 16 * <size_t>self.header.network_count).reshape(-1, 16)
+        cdef size_t size = 16 * <size_t>self.header.counts[NETWORKS]
+        return self.array(self.header.items[NETWORKS], np.uint8, size).reshape(-1, 16)
 
     @property
     def responding_site_id(self):
         """RespondingSiteID; None when the server is in the client's site."""
-        return guid_from_bytes(self.header.servers - 16) if self.header.servers_size else None
+        return guid_from_bytes(self.header.items[SERVERS] - 16) if self.header.servers_size else None
 
     @property
     def servers(self):
         """DirectoryServiceServerArray; lone surrogates in a name stay lone surrogates."""
         if not self.header.servers_size:
             return ()
-        array = self.header.servers[:self.header.servers_size - 2].decode("utf-16-le", "surrogatepass")
+        array = self.header.items[SERVERS][:self.header.servers_size - 2].decode("utf-16-le", "surrogatepass")
         return tuple(
             DirectoryServiceServer(entry[2:], entry[0] == "1", entry[1] == "1") for entry in array.split(",")
         )

@@ -37,7 +37,7 @@ HEADERS = (
         (
             Field(
                 "Type", "u8", 1, "type", "Type of the TopologyPacketHeader",
-                shown=Enumeration(("request", "reply")), store="type",
+                shown=Enumeration(("request", "reply")), store="codes.TYPE",
                 names={1: "TopologyClientRequest", 2: "TopologyServerReply"},
                 checks={"bad_type": "not (type == 1) and not (type == 2)"},
             ),
@@ -62,7 +62,7 @@ HEADERS = (
             ),
             Field(
                 "IPX fields", "bytes", -1, "ipx_networks", "request in the IPX form: its network numbers",
-                shown=ListOf(UINT32, smallest=4), presence="HAS_IPX", store="ipx_networks",
+                shown=ListOf(UINT32, smallest=4), presence="HAS_IPX", store="lists.IPX_NETWORKS",
                 when="left > 0", size="left", faults=("IPXNetworkCount", "IPXNetworkNumberArray"),
             ),
         ),
@@ -90,7 +90,7 @@ HEADERS = (
             Field(
                 "ConnectedNetworkArray", "bytes", -1, "connected_networks",
                 "reply: the connected networks of the server",
-                shown=ListOf(GUID, smallest=16), store="networks", size="count * 16",
+                shown=ListOf(GUID, smallest=16), store="lists.NETWORKS", size="count * 16",
             ),
         ),
         when="type == 2",
@@ -105,8 +105,8 @@ HEADERS = (
             Field(
                 "DirectoryServiceServerArray", "text", -1, "servers",
                 "reply from another site: its directory servers and the transports they speak",
-                shown=ListOf(StructOf((("name", TEXT), ("ip", BOOL), ("ipx", BOOL))), smallest=8), store="servers",
-                size="size",
+                shown=ListOf(StructOf((("name", TEXT), ("ip", BOOL), ("ipx", BOOL))), smallest=8),
+                store="lists.SERVERS", size="size",
             ),
         ),
         when="type == 2 and size > 0",
@@ -117,7 +117,7 @@ HEADERS = (
         (
             Field(
                 "", column="trailing", about="bytes after the last field; those of a request are ignored", shown=BYTES,
-                store="trailing",
+                store="parts.TRAILING",
             ),
         ),
         presence="HAS_TRAILING",

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
 from msmqwire.errors import DecodeError
+from msmqwire.wire._sid import sid_text
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-__all__ = ["Ace", "SecurityDescriptor", "TransportAddress", "addresses", "read_sid", "security_descriptor"]
+__all__ = ["Ace", "SecurityDescriptor", "TransportAddress", "addresses", "security_descriptor"]
 
 _ACE_TYPES = {0: "allow", 1: "deny", 2: "audit", 3: "alarm"}
 _ADDRESS_TYPES = {1: ("ip", 4), 2: ("ip_ras", 4), 3: ("ipx", 10), 5: ("foreign", 16)}
@@ -64,18 +65,16 @@ def _read(form: str, data: bytes, at: int, field: str) -> tuple[int, ...]:
     return struct.unpack_from(form, data, at)
 
 
-def read_sid(data: bytes, at: int, field: str) -> str:
+def _sid(data: bytes, at: int, field: str) -> str:
     """The text of a SID: [MS-DTYP] 2.4.2."""
     revision, count = _read("<BB", data, at, field)
     if revision != 1:
         raise DecodeError("bad_version", field, at, f"is {revision}, must be 1")
     if count > _MOST_SUB_AUTHORITIES:
         raise DecodeError("bad_count", field, at + 1, f"is {count}, at most {_MOST_SUB_AUTHORITIES}")
-    high, low = _read(">HI", data, at + 2, field)
-    parts = _read(f"<{count}I", data, at + 8, field)
-    authority = high << 32 | low
-    shown = str(authority) if authority < 1 << 32 else f"0x{authority:012x}"
-    return "-".join(("S-1", shown, *map(str, parts)))
+    _read("6x", data, at + 2, field)
+    _read(f"{4 * count}x", data, at + 8, field)
+    return str(sid_text(data[at : at + 8 + 4 * count]))
 
 
 def _ace(data: bytes, at: int, end: int, field: str) -> tuple[Ace, int]:
@@ -87,7 +86,7 @@ def _ace(data: bytes, at: int, end: int, field: str) -> tuple[Ace, int]:
         return Ace(str(kind), flags, None, None), at + size
     inside = data[: at + size]
     (mask,) = _read("<I", inside, at + 4, field)
-    return Ace(_ACE_TYPES[kind], flags, mask, read_sid(inside, at + 8, field)), at + size
+    return Ace(_ACE_TYPES[kind], flags, mask, _sid(inside, at + 8, field)), at + size
 
 
 def _acl(data: bytes, at: int, field: str) -> tuple[Ace, ...]:
@@ -129,8 +128,8 @@ def security_descriptor(value: Buffer) -> SecurityDescriptor:
     if revision != 1:
         raise DecodeError("bad_version", "Revision", 0, f"is {revision}, must be 1")
     return SecurityDescriptor(
-        read_sid(data, owner, "OwnerSid") if owner else None,
-        read_sid(data, group, "GroupSid") if group else None,
+        _sid(data, owner, "OwnerSid") if owner else None,
+        _sid(data, group, "GroupSid") if group else None,
         _acl(data, dacl, "Dacl") if dacl and control & _DACL_PRESENT else None,
         _acl(data, sacl, "Sacl") if sacl and control & _SACL_PRESENT else None,
         control,

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 import pyarrow as pa
 
 from msmqwire.capture import CAPTURE, TABLES
-from msmqwire.columns import schema as wire
-from msmqwire.columns.schema import Column
+from msmqwire.columns.schema import TIMESTAMP, Column, GuidForm
 
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
@@ -23,17 +22,6 @@ if TYPE_CHECKING:
 Rows = TypeVar("Rows", pa.RecordBatch, pa.Table)
 SparkGuid = Literal["text", "binary"]
 GUID_FORMS: tuple[SparkGuid, ...] = get_args(SparkGuid)
-
-_SCALARS: dict[wire.DataType, pa.DataType] = {
-    wire.BOOL: pa.bool_(),
-    wire.UINT8: pa.int16(),
-    wire.UINT16: pa.int32(),
-    wire.UINT32: pa.int64(),
-    wire.INT64: pa.int64(),
-    wire.UINT64: pa.decimal128(20, 0),
-    wire.BYTES: pa.binary(),
-    wire.TIMESTAMP: pa.timestamp("us", "UTC"),
-}
 
 #: Batches with fewer rows are put together before ``convert``, which takes as long for some hundred rows as for few.
 FEW_ROWS = 512
@@ -67,7 +55,7 @@ class SparkColumn:
         return from_arrow_type(self.arrow)
 
 
-def spark_columns(columns: Iterable[Column], guid: wire.GuidForm = "text") -> tuple[SparkColumn, ...]:
+def spark_columns(columns: Iterable[Column], guid: GuidForm = "text") -> tuple[SparkColumn, ...]:
     """The columns of a table in Spark's types; a time is followed by its nanoseconds, ``<name>_ns``.
 
     Raises
@@ -80,29 +68,16 @@ def spark_columns(columns: Iterable[Column], guid: wire.GuidForm = "text") -> tu
     result = []
     for column in columns:
         name = column.name
-        result.append(SparkColumn(name, name, pa.int64() if name in _COUNTED else _arrow(column.type, guid)))
-        if column.type == wire.TIMESTAMP:
+        result.append(SparkColumn(name, name, pa.int64() if name in _COUNTED else column.type.spark(guid)))
+        if column.type == TIMESTAMP:
             result.append(SparkColumn(f"{name}_ns", name, pa.int64()))
     return tuple(result)
 
 
 @cache
-def table_columns(table: str, guid: wire.GuidForm = "text") -> tuple[SparkColumn, ...]:
+def table_columns(table: str, guid: GuidForm = "text") -> tuple[SparkColumn, ...]:
     """All columns of one of ``capture.TABLES``, the capture columns first."""
     return spark_columns((*CAPTURE.all_columns, *TABLES[table].table.all_columns), guid)
-
-
-def _arrow(type_: wire.DataType, guid: str) -> pa.DataType:
-    if isinstance(type_, wire.ListOf):
-        return pa.list_(pa.field("element", _arrow(type_.item, guid)))
-    if isinstance(type_, wire.StructOf):
-        return pa.struct([(name, _arrow(member, guid)) for name, member in type_.members])
-    if type_ == wire.GUID:
-        return pa.string() if guid == "text" else pa.binary()
-    texts = (wire.TEXT, wire.ASCII, wire.UTF8, wire.ADDRESS, wire.FORMAT_NAME)
-    if isinstance(type_, wire.Enumeration) or type_ in texts:
-        return pa.string()
-    return _SCALARS[type_]
 
 
 def struct_type(columns: Iterable[SparkColumn]) -> StructType:
