@@ -169,6 +169,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Compare the speed of this working tree with that of a commit.")
     parser.add_argument("base", help="the commit to compare with")
     parser.add_argument("name", nargs="?", default="", help="only work whose name has this")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help="rounds of each work (default: %(default)s)")
     options = parser.parse_args()
     tree, lost = built(options.base), []
     with tempfile.TemporaryDirectory() as folder:
@@ -179,7 +180,7 @@ def main() -> int:
             if options.name not in name:
                 continue
             ratios = []
-            for number in range(ROUNDS + 1):
+            for number in range(options.rounds + 1):
                 before, now = base.run(name), here.run(name)
                 if isinstance(now, str):
                     raise SystemExit(f"{name}: {now}")

@@ -1,8 +1,9 @@
 """Groups of rows with equal keys: an open hash table of records of 64-bit words.
 
-A key or a value is a number. Texts and GUIDs are numbered in a column, and again in each table of groups, which copies
-every text once and looks up each distinct text of a column once. Captures choose the keys, so the hash has secret
-factors.
+A value is a number. A key is a number, a GUID or a text, and has all of its bytes in the record, except for long texts:
+each table copies these once and numbers them. Captures choose the keys, so the hash has secret factors.
+
+Many groups do not fit into the cache, so the memory of the groups of some rows is fetched before they are counted.
 """
 
 from inspect import signature
@@ -14,18 +15,28 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from msmqwire.columns._arrow cimport ArrowArray, ArrowSchema
-from msmqwire.columns._buffer cimport Buffer, allocate
+from msmqwire.columns._buffer cimport Buffer, allocate, allocate_zeroed
 from msmqwire.columns._payloads cimport Span, payloads_of_spans
 from msmqwire.insight._values cimport (
     ABSENT, BYTES_OF_SLOTS, Slots, Texts, enlarge, grown, is_text, mixed, read_numbers, read_texts, slot_of
 )
+from msmqwire.wire.simd cimport wire_prefetch
 
 import numpy as np
 
 cdef enum:
     PLACES = 10          # of a group that are kept
     MOST_VALUES = 16
+    MOST_WORDS = 3 * MOST_VALUES  # of a key
     INT64_SIZE = 8
+    GUID_SIZE = 16
+    TEXT_SIZE = 16       # of the words of a text
+    SIZE_AT = 15         # the byte of its words with the size of a text, which are its bytes before it,
+    LONG = 0xFF          # or that the first word is its number in the table
+    NO_TEXT = 0xFE       # or that it is null
+    AHEAD = 32           # rows whose groups are fetched before they are counted
+    CACHE_LINE = 64
+    FEW_GROUPS = 2048    # which stay in the cache
 
 cdef int64_t NO_PLACE = -1
 
@@ -47,7 +58,7 @@ OPERATIONS = ("sum", "min", "max", "or")
 # --- Columns ---
 
 cdef class Column:
-    """The values of a column for groups: numbers, or texts and GUIDs with their places among the distinct ones.
+    """The values of a column for groups: numbers, GUIDs, or texts.
 
     Parameters
     ----------
@@ -64,10 +75,13 @@ cdef class Column:
 
     cdef readonly object type
     cdef size_t count
-    cdef const int64_t* numbers   # the value of each row; of texts its place among ``values``
+    cdef const int64_t* numbers   # the value of each row; of a text its place in ``values``, of a GUID 0; or ABSENT
     cdef size_t step              # 0: all rows have the first number
-    cdef const Span* values       # NULL: the numbers are the values
+    cdef const Span* values       # texts; NULL: the numbers are the values
+    cdef const int64_t* words     # of each of these texts
     cdef size_t distinct
+    cdef bint has_long
+    cdef const uint8_t* guids     # NULL unless the values are GUIDs
     cdef Buffer memory            # of the numbers, if they are our own
     cdef object owner
 
@@ -75,7 +89,6 @@ cdef class Column:
         cdef const ArrowSchema* schema
         cdef const ArrowArray* values
         cdef const ArrowArray* texts
-        cdef Buffer spans
         cdef int64_t* numbers
         cdef size_t i
         capsules = array.__arrow_c_array__()
@@ -94,18 +107,17 @@ cdef class Column:
             texts = values.dictionary
             if not is_text(schema.dictionary.format):
                 raise TypeError(f"rows cannot be grouped by a dictionary of {self.type}")
-            spans = read_texts(schema.dictionary.format, texts)
-            self.distinct = <size_t>texts.length
+            self.hold_texts(read_texts(schema.dictionary.format, texts), <size_t>texts.length)
+        elif schema.format == b"w:16":
+            self.hold_guids(values, numbers)
+            return
         elif is_text(schema.format):
-            spans = read_texts(schema.format, values)
-            self.distinct = self.count
+            self.hold_texts(read_texts(schema.format, values), self.count)
             for i in range(self.count):
                 numbers[i] = <int64_t>i
         else:
             read_numbers(schema.format, values, numbers)
             return
-        self.values = <const Span*>spans.data
-        self.owner = (capsules, spans)
         for i in range(self.count):
             if numbers[i] == ABSENT:
                 continue
@@ -113,24 +125,36 @@ cdef class Column:
                 raise ValueError(f"index {i} of the Arrow dictionary is outside its values")
             if self.values[numbers[i]].data == NULL:
                 numbers[i] = ABSENT
-        if schema.dictionary == NULL:
-            self.encode(numbers)
 
-    cdef int encode(self, int64_t* numbers) except -1:
-        """Give equal texts the place of the first of them."""
-        cdef Texts texts = Texts()
-        cdef Buffer first = allocate(self.count * INT64_SIZE)
-        cdef int64_t* row = <int64_t*>first.data
-        cdef int64_t number
-        cdef size_t found
+    cdef int hold_guids(self, const ArrowArray* array, int64_t* numbers) except -1:
+        cdef const uint8_t* bits = <const uint8_t*>array.buffers[0]
+        cdef size_t offset = <size_t>array.offset
         cdef size_t i
-        for i in range(self.count):
-            if numbers[i] != ABSENT:
-                found = texts.count
-                number = texts.number(self.values[i].data, self.values[i].size)
-                if <size_t>number == found:
-                    row[number] = <int64_t>i
-                numbers[i] = row[number]
+        memset(numbers, 0, self.count * INT64_SIZE)
+        if bits != NULL:
+            for i in range(self.count):
+                if not bits[(offset + i) >> 3] >> ((offset + i) & 7) & 1:
+                    numbers[i] = ABSENT
+        # An array without rows may have no bytes
+        self.guids = <const uint8_t*>b"" if self.count == 0 else <const uint8_t*>array.buffers[1] + GUID_SIZE * offset
+        return 0
+
+    cdef int hold_texts(self, Buffer spans, size_t distinct) except -1:
+        """Have texts, and their words."""
+        cdef const Span* texts = <const Span*>spans.data
+        cdef Buffer words = allocate_zeroed(distinct * TEXT_SIZE)
+        cdef uint8_t* word = words.data
+        cdef size_t i
+        for i in range(distinct):
+            if texts[i].size > SIZE_AT:
+                word[SIZE_AT] = LONG
+                self.has_long = True
+            elif texts[i].data != NULL:
+                memcpy(word, texts[i].data, texts[i].size)
+                word[SIZE_AT] = <uint8_t>texts[i].size
+            word += TEXT_SIZE
+        self.values, self.words, self.distinct = texts, <const int64_t*>words.data, distinct
+        self.owner = (self.owner, spans, words)
         return 0
 
     def __len__(self):
@@ -148,19 +172,49 @@ cdef class Column:
         column.owner = numbers
         return column
 
+    @staticmethod
+    def either(mask, Column one, Column other):
+        """The values of one column where the mask is true, and of the other elsewhere; both have texts."""
+        cdef const uint8_t[::1] choice = mask.view(np.uint8)
+        cdef Column column = Column.__new__(Column)
+        cdef Buffer spans = allocate((one.distinct + other.distinct) * sizeof(Span))
+        cdef Buffer words = allocate((one.distinct + other.distinct) * TEXT_SIZE)
+        cdef int64_t* numbers
+        cdef int64_t number
+        cdef size_t i
+        if one.values == NULL or other.values == NULL:
+            raise TypeError(f"texts are needed, not {one.type} and {other.type}")
+        if not <size_t>choice.shape[0] == one.count == other.count:
+            raise ValueError("columns have different lengths")
+        memcpy(spans.data, one.values, one.distinct * sizeof(Span))
+        memcpy(spans.data + one.distinct * sizeof(Span), other.values, other.distinct * sizeof(Span))
+        memcpy(words.data, one.words, one.distinct * TEXT_SIZE)
+        memcpy(words.data + one.distinct * TEXT_SIZE, other.words, other.distinct * TEXT_SIZE)
+        column.memory = allocate(one.count * INT64_SIZE)
+        numbers = <int64_t*>column.memory.data
+        column.type, column.count, column.numbers, column.step = one.type, one.count, numbers, 1
+        column.values, column.words = <const Span*>spans.data, <const int64_t*>words.data
+        column.distinct, column.has_long = one.distinct + other.distinct, one.has_long or other.has_long
+        column.owner = (spans, words, one, other)
+        for i in range(column.count):
+            number = one.numbers[i * one.step] if choice[i] else other.numbers[i * other.step]
+            numbers[i] = number if choice[i] or number == ABSENT else number + <int64_t>one.distinct
+        return column
+
     def repeated(self, Py_ssize_t count):
         """The column with its first value in so many rows."""
         cdef Column column = Column.__new__(Column)
         if self.count == 0:
             raise ValueError("there is no first value")
         column.type, column.count, column.numbers, column.step = self.type, <size_t>count, self.numbers, 0
-        column.values, column.distinct = self.values, self.distinct
+        column.values, column.words, column.distinct = self.values, self.words, self.distinct
+        column.has_long, column.guids = self.has_long, self.guids
         column.memory, column.owner = self.memory, self.owner
         return column
 
     @property
     def array(self):
-        """The numbers of the rows as int64: values, or places of texts; ``NULL_NUMBER`` where they are null."""
+        """The numbers of the rows as int64: values, places of texts, 0 for GUIDs; ``NULL_NUMBER`` for null."""
         if self.memory is None:
             return self.owner
         return np.frombuffer(self.memory, np.int64)
@@ -172,14 +226,30 @@ cdef struct Place:
     int64_t place
     int64_t next       # of the same group; NO_PLACE after the last one
 
-# A column of keys or values, and the numbers of those of its texts that were looked up
+# How many words of a record a key has
+cdef enum Kind:
+    NUMBER = 1
+    TEXT = 2
+    GUID = 3  # 0, or ABSENT if it is null, and its bytes
+
+# A column of keys or values, and the numbers of those of its long texts that were looked up
 cdef struct Input:
     const int64_t* numbers
     size_t step
+    Kind kind
     const Span* texts
+    const int64_t* words
     int64_t* known
+    const uint8_t* guids
 
-# A record is its keys, its rows, its values, and these words
+# A row that waits to be counted, with the words of its key
+cdef struct Waiting:
+    size_t row
+    uint32_t hash
+    bint is_new        # the row before it has another key
+    int64_t[MOST_WORDS] key
+
+# A record is the words of its key, its rows, its values, and these words
 cdef enum:
     FIRST         # the first of its places
     LAST          # the last one
@@ -203,10 +273,11 @@ cdef class GroupTable:
 
     cdef size_t keys
     cdef size_t values
+    cdef size_t key_size          # words of a key
     cdef size_t width             # words of a record
     cdef list operations
     cdef int[MOST_VALUES] operation
-    cdef bint[MOST_VALUES] texts_of   # which keys are texts
+    cdef Kind[MOST_VALUES] kinds  # of the keys
     cdef Texts texts
     cdef int64_t* records
     cdef size_t count
@@ -223,10 +294,11 @@ cdef class GroupTable:
         self.keys, self.values = keys, <size_t>len(self.operations)
         for i, name in enumerate(self.operations):
             self.operation[i] = OPERATIONS.index(name)
-        self.width = keys + 1 + self.values + AFTER_VALUES
         self.texts = Texts()
-        self.most, self.most_places = 16, 16
-        self.records = <int64_t*>grown(self.records, self.most * self.width * INT64_SIZE)
+        self.most_places = 16
+        for k in range(keys):
+            self.kinds[k] = NUMBER
+        self.lay_out()
         self.places = <Place*>grown(self.places, self.most_places * sizeof(Place))
         enlarge(&self.table, 32)
 
@@ -246,38 +318,45 @@ cdef class GroupTable:
             + self.place_count * sizeof(Place) + self.texts.nbytes()
         )
 
-    cdef inline uint64_t hash_of(self, const int64_t* key) noexcept:
+    cdef int lay_out(self) except -1:
+        """Begin records whose keys have the words of their columns."""
+        self.key_size = self.word_of(self.keys)
+        self.width = self.key_size + 1 + self.values + AFTER_VALUES
+        self.most = 16
+        self.records = <int64_t*>grown(self.records, self.most * self.width * INT64_SIZE)
+        return 0
+
+    cdef inline uint32_t hash_of(self, const int64_t* key) noexcept:
         cdef uint64_t hash = <uint64_t>self.keys
         cdef size_t i
-        for i in range(self.keys):
+        for i in range(self.key_size):
             hash = mixed(hash, <uint64_t>key[i])
-        return hash
+        return <uint32_t>hash
 
-    cdef int64_t* record_of(self, const int64_t* key) except NULL:
+    cdef inline const int64_t* record_in(self, size_t slot) noexcept:
+        """The record of a slot that is not empty."""
+        return self.records + (<size_t>(self.table.slots[slot] & 0xFFFFFFFF) - 1) * self.width
+
+    cdef int64_t* record_of(self, const int64_t* key, uint32_t hash) except NULL:
         """The record of a key; a new record for a new key."""
-        cdef uint32_t hash = <uint32_t>self.hash_of(key)
         cdef size_t at = hash & (self.table.count - 1)
         cdef size_t i
         cdef int64_t* record
         cdef int64_t* tail
-        cdef bint differs
         while self.table.slots[at]:
             if self.table.slots[at] >> 32 == hash:
-                record = self.records + (<size_t>(self.table.slots[at] & 0xFFFFFFFF) - 1) * self.width
-                differs = False
-                for i in range(self.keys):
-                    differs |= record[i] != key[i]
-                if not differs:
+                record = <int64_t*>self.record_in(at)
+                if self.same(record, key):
                     return record
             at = (at + 1) & (self.table.count - 1)
         if self.count == self.most:
             self.records = <int64_t*>grown(self.records, 2 * self.most * self.width * INT64_SIZE)
             self.most *= 2
         record = self.records + self.count * self.width
-        memcpy(record, key, self.keys * INT64_SIZE)
-        record[self.keys] = 0
+        memcpy(record, key, self.key_size * INT64_SIZE)
+        record[self.key_size] = 0
         for i in range(self.values):
-            record[self.keys + 1 + i] = 0 if self.operation[i] in (SUM, OR) else ABSENT
+            record[self.key_size + 1 + i] = 0 if self.operation[i] in (SUM, OR) else ABSENT
         tail = record + self.width - AFTER_VALUES
         tail[FIRST], tail[LAST], tail[LAST_VALUE], tail[KEPT] = NO_PLACE, NO_PLACE, 0, 0
         self.table.slots[at] = slot_of(hash, self.count)
@@ -296,16 +375,12 @@ cdef class GroupTable:
         elif value[0] == ABSENT or (number < value[0]) == (self.operation[i] == MIN):
             value[0] = number
 
-    cdef inline int64_t number_of(self, const Input* given, size_t row) except? -1:
-        """The number of a value: for a text, its number in ``texts``."""
-        cdef int64_t number = given.numbers[row * given.step]
-        cdef const Span* text
-        if given.texts == NULL or number == ABSENT:
-            return number
-        if given.known[number] < 0:
-            text = &given.texts[number]
-            given.known[number] = self.texts.number(text.data, text.size)
-        return given.known[number]
+    cdef int64_t number_of(self, const Input* given, int64_t place) except -1:
+        """The number of a long text."""
+        cdef const Span* text = &given.texts[place]
+        if given.known[place] < 0:
+            given.known[place] = self.texts.number(text.data, text.size)
+        return given.known[place]
 
     cdef int64_t new_place(self, int64_t place, int64_t next) except -1:
         if self.place_count == self.most_places:
@@ -376,29 +451,16 @@ cdef class GroupTable:
         cdef const uint8_t[::1] chosen
         cdef const uint8_t* choice = NULL
         cdef const int64_t* place = places.numbers
-        cdef Column column
         cdef Input[2 * MOST_VALUES] inputs
-        cdef Input* given
-        cdef list held = []
-        cdef Buffer memory
-        cdef int64_t[MOST_VALUES] key
+        cdef const Input* given
+        cdef Waiting[AHEAD] waiting
+        cdef const int64_t* key = NULL
         cdef int64_t* record = NULL
-        cdef int64_t number, at
-        cdef bint is_new
-        cdef size_t i, k
-        if <size_t>len(keys) != self.keys or <size_t>len(values) != self.values:
-            raise ValueError("there are other keys or values than those of the groups")
-        for k, column in enumerate([*keys, *values]):
-            if column.count != count:
-                raise ValueError("columns have different lengths")
-            given = &inputs[k]
-            given.numbers, given.step, given.texts, given.known = column.numbers, column.step, column.values, NULL
-            if k < self.keys and column.values != NULL:
-                self.texts_of[k] = True
-                memory = allocate(column.distinct * INT64_SIZE)
-                memset(memory.data, 0xFF, memory.size)
-                given.known = <int64_t*>memory.data
-                held.append(memory)
+        cdef int64_t at
+        cdef size_t filled
+        cdef size_t row = 0
+        cdef size_t i, v
+        _held = self.bind(keys, values, count, inputs)
         if ends is not None:
             if not (ends.step and places.step):
                 raise ValueError("places and their ends cannot be repeated")
@@ -412,53 +474,172 @@ cdef class GroupTable:
             if <size_t>chosen.shape[0] != count:
                 raise ValueError("columns have different lengths")
             choice = &chosen[0]
-        for i in range(count):
-            if choice != NULL and not choice[i]:
+        while row < count:
+            filled = 0
+            while row < count and filled < AHEAD:
+                if choice == NULL or choice[row]:
+                    self.read_key(inputs, row, key, &waiting[filled])
+                    key = waiting[filled].key
+                    filled += 1
+                row += 1
+            if self.count > FEW_GROUPS:
+                self.fetch(waiting, filled)
+            for i in range(filled):
+                if waiting[i].is_new:
+                    record = self.record_of(waiting[i].key, waiting[i].hash)
+                at = <int64_t>waiting[i].row
+                record[self.key_size] += 1 if rows is None else rows.numbers[<size_t>at * rows.step]
+                for v in range(self.values):
+                    given = &inputs[self.keys + v]
+                    self.aggregate(record + self.key_size + 1 + v, v, given.numbers[<size_t>at * given.step])
+                if ends is None:
+                    self.see(record, place[<size_t>at * places.step])
+                else:
+                    for at in range(ends.numbers[waiting[i].row], ends.numbers[waiting[i].row + 1]):
+                        self.see(record, place[at])
+
+    cdef list bind(self, list keys, list values, size_t count, Input* inputs):
+        """Columns of ``count`` rows as inputs, which are valid while the result is."""
+        cdef Column column
+        cdef Input* given
+        cdef list held = [keys, values]
+        cdef Buffer memory
+        cdef size_t k
+        if <size_t>len(keys) != self.keys or <size_t>len(values) != self.values:
+            raise ValueError("there are other keys or values than those of the groups")
+        for k, column in enumerate([*keys, *values]):
+            if column.count != count:
+                raise ValueError("columns have different lengths")
+            given = &inputs[k]
+            given.numbers, given.step, given.known = column.numbers, column.step, NULL
+            given.texts, given.words, given.guids = column.values, column.words, column.guids
+            given.kind = NUMBER if column.values == NULL else TEXT
+            if column.guids != NULL:
+                given.kind = GUID
+            if k >= self.keys:
                 continue
-            is_new = record == NULL
-            for k in range(self.keys):
-                number = self.number_of(&inputs[k], i)
-                is_new |= key[k] != number
-                key[k] = number
-            if is_new:
-                record = self.record_of(key)
-            record[self.keys] += 1 if rows is None else rows.numbers[i * rows.step]
-            for k in range(self.values):
-                given = &inputs[self.keys + k]
-                self.aggregate(record + self.keys + 1 + k, k, given.numbers[i * given.step])
-            if ends is None:
-                self.see(record, place[i * places.step])
+            if given.kind != self.kinds[k]:
+                if self.count:
+                    raise TypeError(f"key {k} cannot be {column.type}: in other rows it is of another kind")
+                self.kinds[k] = given.kind
+                self.lay_out()
+            if column.has_long:
+                memory = allocate(column.distinct * INT64_SIZE)
+                memset(memory.data, 0xFF, memory.size)
+                given.known = <int64_t*>memory.data
+                held.append(memory)
+        return held
+
+    cdef inline int read_key(self, const Input* inputs, size_t row, const int64_t* before, Waiting* waiting) except -1:
+        """Read the key of a row; ``before`` is that of the row before it, NULL for the first."""
+        cdef const Input* given
+        cdef int64_t* word = waiting.key
+        cdef int64_t number
+        cdef size_t at, k
+        waiting.row = row
+        for k in range(self.keys):
+            given = &inputs[k]
+            at = row * given.step
+            number = given.numbers[at]
+            if given.kind == NUMBER:
+                word[0] = number
+            elif given.kind == GUID:
+                word[0] = number
+                word[1] = word[2] = 0
+                if number != ABSENT:
+                    memcpy(word + 1, given.guids + GUID_SIZE * at, GUID_SIZE)
+            elif number == ABSENT:
+                word[0] = word[1] = 0
+                (<uint8_t*>word)[SIZE_AT] = NO_TEXT
             else:
-                for at in range(ends.numbers[i], ends.numbers[i + 1]):
-                    self.see(record, place[at])
+                word[0], word[1] = given.words[2 * number], given.words[2 * number + 1]
+                if (<uint8_t*>word)[SIZE_AT] == LONG:
+                    word[0] = self.number_of(given, number)
+            word += <size_t>given.kind
+        waiting.is_new = before == NULL or not self.same(waiting.key, before)
+        if waiting.is_new:
+            waiting.hash = self.hash_of(waiting.key)
+            wire_prefetch(self.table.slots + (waiting.hash & (self.table.count - 1)))
+        return 0
+
+    cdef inline bint same(self, const int64_t* one, const int64_t* other) noexcept:
+        """Whether two keys are equal."""
+        cdef bint differs = False
+        cdef size_t i
+        for i in range(self.key_size):
+            differs |= one[i] != other[i]
+        return not differs
+
+    cdef void fetch(self, const Waiting* waiting, size_t count) noexcept:
+        """Fetch the groups of rows into the cache, as far as their first slots have them, and their last places."""
+        cdef const int64_t* record
+        cdef const int64_t* tail
+        cdef size_t slot
+        cdef size_t i
+        for i in range(count):
+            if waiting[i].is_new:
+                slot = waiting[i].hash & (self.table.count - 1)
+                if self.table.slots[slot]:
+                    record = self.record_in(slot)
+                    wire_prefetch(record)
+                    wire_prefetch(<const uint8_t*>record + CACHE_LINE)
+                    wire_prefetch(record + self.width - 1)
+        for i in range(count):
+            if waiting[i].is_new:
+                slot = waiting[i].hash & (self.table.count - 1)
+                if self.table.slots[slot]:
+                    tail = self.record_in(slot) + self.width - AFTER_VALUES
+                    if 0 < tail[KEPT] < PLACES:
+                        wire_prefetch(&self.places[tail[LAST]])
 
     def take(self, const int64_t[::1] chosen):
         """Another table with these groups, in this order; a copy."""
         cdef GroupTable made = GroupTable(self.keys, self.operations)
-        cdef int64_t[MOST_VALUES] key
+        cdef int64_t[MOST_WORDS] key
+        cdef Span text
         cdef const int64_t* record
         cdef int64_t* copy
         cdef int64_t at
-        cdef size_t i, k, text
-        made.texts_of = self.texts_of
+        cdef size_t i, k, word
+        made.kinds = self.kinds
+        made.lay_out()
         for i in range(<size_t>chosen.shape[0]):
             if not 0 <= chosen[i] < <int64_t>self.count:
                 raise IndexError(f"group {chosen[i]} of {self.count}")
             record = self.records + <size_t>chosen[i] * self.width
+            memcpy(key, record, self.key_size * INT64_SIZE)
             for k in range(self.keys):
-                key[k] = record[k]
-                if self.texts_of[k] and key[k] != ABSENT:
-                    text = <size_t>key[k]
-                    key[k] = made.texts.number(
-                        self.texts.data + self.texts.ends[text], self.texts.ends[text + 1] - self.texts.ends[text]
-                    )
-            copy = made.record_of(key)
-            memcpy(copy + self.keys, record + self.keys, (1 + self.values) * INT64_SIZE)
+                word = self.word_of(k)
+                if self.kinds[k] == TEXT and (<const uint8_t*>(key + word))[SIZE_AT] == LONG:
+                    text = self.text_of(record + word)
+                    key[word] = made.texts.number(text.data, text.size)
+            copy = made.record_of(key, made.hash_of(key))
+            memcpy(copy + self.key_size, record + self.key_size, (1 + self.values) * INT64_SIZE)
             at = record[self.width - AFTER_VALUES + FIRST]
             while at != NO_PLACE:
                 made.see(copy, self.places[at].place)
                 at = self.places[at].next
         return made
+
+    cdef size_t word_of(self, size_t k) noexcept:
+        """The first word of a key of one column."""
+        cdef size_t word = 0
+        cdef size_t i
+        for i in range(k):
+            word += <size_t>self.kinds[i]
+        return word
+
+    cdef Span text_of(self, const int64_t* word) noexcept:
+        """The text with these words in a record; NULL if it is null."""
+        cdef const uint8_t* data = <const uint8_t*>word
+        cdef Span text
+        text.data, text.size = data, data[SIZE_AT]
+        if data[SIZE_AT] == LONG:
+            text.data = self.texts.data + self.texts.ends[word[0]]
+            text.size = self.texts.ends[word[0] + 1] - self.texts.ends[word[0]]
+        elif data[SIZE_AT] == NO_TEXT:
+            text.data, text.size = NULL, 0
+        return text
 
     cdef object words(self, size_t word):
         """One word of each record."""
@@ -469,26 +650,30 @@ cdef class GroupTable:
         return np.frombuffer(buffer, np.int64)
 
     def key(self, size_t k):
-        """A key of each group: int64, or Payloads where it is a text."""
+        """A key of each group: int64, or Payloads where it is a text or a GUID."""
         cdef Buffer spans, texts
         cdef Span* span
+        cdef const int64_t* record
         cdef size_t size = 0
-        cdef int64_t number
+        cdef size_t word
         cdef size_t i
         if k >= self.keys:
             raise IndexError(f"key {k} of {self.keys}")
-        if not self.texts_of[k]:
-            return self.words(k)
+        word = self.word_of(k)
+        if self.kinds[k] == NUMBER:
+            return self.words(word)
         spans = allocate(self.count * sizeof(Span))
         span = <Span*>spans.data
         for i in range(self.count):
-            number = self.records[i * self.width + k]
-            span[i].data, span[i].size = NULL, 0
-            if number != ABSENT:
-                span[i].data = self.texts.data + self.texts.ends[number]
-                span[i].size = self.texts.ends[number + 1] - self.texts.ends[number]
-                size += span[i].size
-        # Copied: the texts of the table move when there are more
+            record = self.records + i * self.width + word
+            if self.kinds[k] == TEXT:
+                span[i] = self.text_of(record)
+            else:
+                span[i].data, span[i].size = NULL, 0
+                if record[0] != ABSENT:
+                    span[i].data, span[i].size = <const uint8_t*>(record + 1), GUID_SIZE
+            size += span[i].size
+        # Copied: the memory of the table moves when there are more groups
         texts = allocate(size)
         size = 0
         for i in range(self.count):
@@ -502,12 +687,12 @@ cdef class GroupTable:
         """A value of each group, int64."""
         if v >= self.values:
             raise IndexError(f"value {v} of {self.values}")
-        return self.words(self.keys + 1 + v)
+        return self.words(self.key_size + 1 + v)
 
     @property
     def rows(self):
         """The rows of each group, int64."""
-        return self.words(self.keys)
+        return self.words(self.key_size)
 
     @property
     def kept_places(self):

@@ -94,6 +94,7 @@ class Rows:
 
     def __init__(self, batch: pa.RecordBatch, files: Files) -> None:
         self.batch = batch
+        self._files = files
         self._plain: dict[str, Any] = {}
         self._columns: dict[str, Column] = {}
         self.place = files.places(self._keys("file"), self["frame"])
@@ -136,6 +137,18 @@ class Rows:
         present: NDArray[np.bool_] = self.array(name) != NULL_NUMBER
         return present
 
+    def equals(self, name: str, value: str) -> NDArray[np.bool_]:
+        """Which rows have this text in a column; in a dictionary each value is compared once."""
+        column = self._keys(name)
+        if not pa.types.is_dictionary(column.type):
+            return numbers(pc.equal(column, value)).astype(np.bool_)
+        if not len(column.dictionary):
+            return np.zeros(len(self), np.bool_)
+        matching = numbers(pc.equal(column.dictionary, value)).astype(np.bool_)
+        places = self.array(name)
+        found: NDArray[np.bool_] = matching[np.maximum(places, 0)] & (places != NULL_NUMBER)
+        return found
+
     @cached_property
     def faults(self) -> NDArray[np.bool_]:
         """Which rows have a fault."""
@@ -149,6 +162,10 @@ class Rows:
         """The minute of each row, in nanoseconds since 1970; ``NULL_NUMBER`` where there is no time."""
         time = self.array("time")
         return np.where(time == NULL_NUMBER, NULL_NUMBER, time - time % _MINUTE)
+
+    def chosen(self, mask: NDArray[np.bool_]) -> Rows:
+        """Some of the rows."""
+        return Rows(self.batch.take(integers(np.flatnonzero(mask))), self._files)
 
     def table(self, mask: Any = None, **columns: Any) -> pa.Table:
         """A table of these columns of the selected rows, with ``place`` and ``time``; a scalar is repeated."""

@@ -508,7 +508,10 @@ _PROBES = ("connection-probe", "discovery-probe", "metasploit-probe")
 
 
 def probes(table: str, rows: Rows) -> Iterator[tuple[str, Any]]:
-    """The rules that find packets of scanners in a table, and which rows match each."""
+    """The rules that find packets of scanners in a table, and which rows match each.
+
+    Rules without suspects are left out.
+    """
     for rule in RULES:
         if rule.name in _PROBES and table in rule.tables and rule.suspects(rows.batch).any():
             yield rule.name, rule.match(table, rows, ())[0]

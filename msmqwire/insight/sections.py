@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -259,7 +259,10 @@ def _of_every_table(name: str, rows: Rows) -> Contributions:
     columns = {"minute": _whole(minutes, pa.int64()), "in_table": table, "faults": faults}
     yield Contribution("minutes", columns, minutes != NULL_NUMBER)
     if rows.faults.any():
-        yield from _faults(name, rows)
+        # Few rows have a fault, and texts are made of these alone
+        faulty = rows.chosen(rows.faults)
+        place, time = Column(faulty.place), faulty.column("time")
+        yield from (replace(each, place=place, time=time) for each in _faults(name, faulty))
     if len(rows["violations"].flatten()):
         nothing = pa.scalar(None, pa.string())
         common = {"in_table": name, "problem": "violation", "field": nothing, "src": rows["src"]}
@@ -267,22 +270,22 @@ def _of_every_table(name: str, rows: Rows) -> Contributions:
 
 
 def _faults(name: str, rows: Rows) -> Contributions:
+    """The contributions of rows that have a fault each."""
     code, where = (plain(pc.struct_field(rows["fault"], member)) for member in ("code", "field"))
     where = pc.replace_substring_regex(where, r"\[\d+\]", "")
     columns = {
         "in_table": _all(rows, name), "problem": _all(rows, "fault"), "code": Column(code), "field": Column(where),
         "src": rows.column("src"),
     }  # fmt: skip
-    yield Contribution("problems", columns, rows.faults)
+    yield Contribution("problems", columns)
     is_gap = numbers(pc.equal(code, "incomplete")).astype(np.bool_)
     yield from _event("gap", rows, is_gap, Column(where))
     detail = pc.binary_join_element_wise(code, where, " ")
-    yield from _event("fault", rows, rows.faults & ~is_gap, Column(detail))
+    yield from _event("fault", rows, ~is_gap, Column(detail))
 
 
 def _of_topology(rows: Rows) -> Contributions:
-    kind = rows["type"]
-    is_request, is_reply = (numbers(pc.equal(kind, type_)).astype(np.bool_) for type_ in ("request", "reply"))
+    is_request, is_reply = rows.equals("type", "request"), rows.equals("type", "reply")
     is_probe, events = _probes("topology", rows)
     roles = _whole(np.where(is_probe, _SCANNER, np.where(is_request, _CLIENT, _DIRECTORY_SERVER)))
     evidence = np.where(is_request, _BIT_OF["discovery request"], _BIT_OF["discovery reply"])
@@ -290,7 +293,7 @@ def _of_topology(rows: Rows) -> Contributions:
     yield from _conversation(rows, discovery=1)
     columns = {
         "request_id": Column(pc.coalesce(rows["request_id"], rows["correlation_id"])),
-        "client": Column(pc.if_else(pc.equal(kind, "request"), rows["src"], rows["dst"])),
+        "client": Column.either(is_request, rows.column("src"), rows.column("dst")),
         "requests": _whole(is_request),
         "replies": _whole(is_reply),
     }

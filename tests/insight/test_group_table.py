@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from msmqwire.insight._group_table import MOST_PLACES, NULL_NUMBER, OPERATIONS, Column, GroupTable
 
 TEXTS = st.none() | st.sampled_from(["", "a", "b", "exactly8", "nine char", "é" * 40]) | st.text(max_size=20)
-GUIDS = st.none() | st.sampled_from([bytes(16), bytes(range(16)), b"\xff" * 16])
+# Both words of the last one are the number of a null
+GUIDS = st.none() | st.sampled_from([bytes(16), bytes(range(16)), b"\xff" * 16, (bytes(7) + b"\x80") * 2])
 NUMBERS = st.none() | st.integers(-3, 3) | st.integers(-(2**62), 2**62)
 
 
@@ -129,6 +130,45 @@ def test_groups_beyond_every_first_size() -> None:
     assert places[:4].tolist() == [0, 5000, 10_000, 15_000]
 
 
+def test_more_groups_than_the_cache_has_space_for() -> None:
+    """Their memory is fetched before the rows are counted; rows of one group follow each other or lie apart."""
+    rng = np.random.default_rng(1)
+    table = GroupTable(2, ["sum", "max"])
+    expected: dict[tuple[bytes | None, int], list[int]] = defaultdict(list)
+    distinct = [None, *(rng.bytes(16) for _ in range(20_000))]
+    for part in range(4):
+        chosen = np.repeat(rng.integers(0, len(distinct), 10_000), rng.integers(1, 3, 10_000))
+        guids = [distinct[at] for at in chosen.tolist()]
+        numbers = (chosen % 3).tolist()
+        values = rng.integers(0, 1000, len(chosen)).tolist()
+        value = Column(pa.array(values, pa.int64()))
+        places = Column(pa.array(range(part << 20, (part << 20) + len(chosen)), pa.int64()))
+        table.add([Column(pa.array(guids, pa.binary(16))), Column(pa.array(numbers))], [value, value], places)
+        for guid, number, each in zip(guids, numbers, values, strict=True):
+            expected[guid, number].append(each)
+    keys = [None if guid is None else bytes(guid) for guid in table.key(0)]
+    assert list(zip(keys, table.key(1).tolist(), strict=True)) == list(expected)  # type: ignore[union-attr]
+    assert table.rows.tolist() == list(map(len, expected.values()))
+    assert table.value(0).tolist() == list(map(sum, expected.values()))
+    assert table.value(1).tolist() == list(map(max, expected.values()))
+
+
+@pytest.mark.parametrize("form", ["dictionary", "string"])
+def test_either_of_two_columns(form: str) -> None:
+    one, other = pa.array(["a", None, "b", "b"]), pa.array(["c", "b", None, "d"])
+    columns = [Column(each.dictionary_encode() if form == "dictionary" else each) for each in (one, other)]
+    mask = np.array([True, False, False, True])
+    table = GroupTable(1, [])
+    table.add([Column.either(mask, *columns)], [], Column(pa.array(range(4))))
+    table.add([Column.either(~mask, *columns)], [], Column(pa.array(range(4))))
+    texts = [None if text is None else bytes(text).decode() for text in table.key(0)]
+    assert dict(zip(texts, table.rows.tolist(), strict=True)) == {"a": 1, "b": 3, None: 2, "c": 1, "d": 1}
+    with pytest.raises(ValueError, match="different lengths"):
+        Column.either(mask[:3], *columns)
+    with pytest.raises(TypeError, match="texts are needed, not int64 and string"):
+        Column.either(mask, Column(pa.array([1, 2, 3, 4])), columns[0])
+
+
 @pytest.mark.parametrize(
     ("array", "wanted"),
     [
@@ -160,6 +200,17 @@ def test_columns_that_cannot_be_grouped() -> None:
         Column(outside)
     with pytest.raises(ValueError, match="no first value"):
         Column(pa.array([], pa.int64())).repeated(1)
+
+
+def test_a_key_stays_of_its_kind() -> None:
+    guids, texts = Column(pa.array([bytes(16)], pa.binary(16))), Column(pa.array(["a"]))
+    place = Column(pa.array([0]))
+    table = GroupTable(1, [])
+    table.add([texts], [], place, np.zeros(1, np.bool_))  # no group has a key of a text yet
+    table.add([guids], [], place)
+    with pytest.raises(TypeError, match="key 0 cannot be string: in other rows it is of another kind"):
+        table.add([texts], [], place)
+    assert len(table) == 1
 
 
 def test_arguments_are_checked() -> None:

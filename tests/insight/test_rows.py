@@ -97,6 +97,14 @@ def test_a_column_is_made_plain_once() -> None:
         rows["other"]
 
 
+@pytest.mark.parametrize("form", [pa.string(), pa.large_string(), "dictionary"])
+def test_rows_that_equal_a_text(form: Any) -> None:
+    for texts, wanted in ((["x", "y"], [True, False]), ([None, "x"], [False, True]), ([None, None], [False, False])):
+        column = pa.array(texts, pa.string())
+        rows = Rows(batch(name=column.dictionary_encode() if form == "dictionary" else column.cast(form)), Files())
+        assert rows.equals("name", "x").tolist() == wanted
+
+
 def test_tables_of_rows() -> None:
     rows = Rows(batch(list=pa.array([["a", "b"], ["c"]])), Files())
     both = rows.table(size=pa.array([1, 2]), kind="same")
