@@ -1,8 +1,34 @@
-"""The command ``msmqwire``: one module for each subcommand.
+r"""Read Microsoft Message Queuing (MSMQ) from network captures, and speak its directory protocols.
 
-Exit status: 0 when everything was read and written, 1 for wrong usage and files that cannot be read or written, 2 when
-something was lost or not found.
+examples:
+  msmqwire decode capture.pcapng                         every table, for people
+  msmqwire decode capture.pcapng | jq .table             every table as JSON lines
+  msmqwire decode --table messages day.pcap.zst          JSON lines of one table
+  msmqwire decode *.pcap --table topology -o out.parquet one Parquet file
+  msmqwire encode rows.jsonl -o packets.pcap             rows back into a capture
+  msmqwire sql "SELECT label FROM messages" *.pcap       questions in SQL, with DuckDB
+  msmqwire anonymize incident.pcap -o safe.pcap          a capture that can be shown to others
+  msmqwire summary capture.pcapng                        hosts, queues, sessions, faults
+  msmqwire detect capture.pcapng                         attacks, probes, cloned machines
+  msmqwire report capture.pcapng -o report.html          summary and findings as one page
+  msmqwire explain bad_terminator                        what a name in the tables means
+  msmqwire pipeline captures/ --lake lake                partitioned tables, with Spark
+  msmqwire lake check lake                               missing files and rows of a lake
+  msmqwire discover                                      directory servers on the local networks
+  msmqwire serve --config site.toml                      answer clients that look for them
+  msmqwire directory check enterprise.toml               find mistakes in an enterprise
+  msmqwire route --directory enterprise.toml SRC DST     the route of a message, hop by hop
+  msmqwire resolve 'DIRECT=OS:host\private$\orders'      the parts of a format name
+  msmqwire send 'DIRECT=OS:host\private$\orders' --text hi  a message to a queue
+  msmqwire receive --queue orders                        messages as JSON lines
+  msmqwire notify --before old.toml --directory new.toml --server dc1   change notifications
+  msmqwire replay *.pcap --directory enterprise.toml     queues from notifications, compared
+
+`msmqwire SUBCOMMAND --help` has the options and examples of a subcommand.
 """
+
+# Exit status: 0 when everything was read and written, 1 for wrong usage and files that cannot be read or written, 2
+# when something was lost or not found.
 
 from __future__ import annotations
 
@@ -22,7 +48,7 @@ from msmqwire.errors import MsmqWireError
 
 __all__ = ["command", "main"]
 
-#: The subcommands; each is the module of that name here, imported when it is chosen.
+#: The subcommands; each is the module of that name here, imported when it is chosen. Its docstring is the help.
 SUBCOMMANDS = {
     "decode": "read captures as tables",
     "encode": "write packets, or a capture, from rows in JSON",
@@ -46,33 +72,6 @@ SUBCOMMANDS = {
 }
 
 _PROGRAM = "msmqwire"
-_EPILOG = """\
-examples:
-  msmqwire decode capture.pcapng                         every table, for people
-  msmqwire decode capture.pcapng | jq .table             every table as JSON lines
-  msmqwire decode --table messages day.pcap.zst          JSON lines of one table
-  msmqwire decode *.pcap --table topology -o out.parquet one Parquet file
-  msmqwire encode rows.jsonl -o packets.pcap             rows back into a capture
-  msmqwire sql "SELECT label FROM messages" *.pcap       questions in SQL, with DuckDB
-  msmqwire anonymize incident.pcap -o safe.pcap          a capture that can be shown to others
-  msmqwire summary capture.pcapng                        hosts, queues, sessions, faults
-  msmqwire detect capture.pcapng                         attacks, probes, cloned machines
-  msmqwire report capture.pcapng -o report.html          summary and findings as one page
-  msmqwire explain bad_terminator                        what a name in the tables means
-  msmqwire pipeline captures/ --lake lake                partitioned tables, with Spark
-  msmqwire lake check lake                               missing files and rows of a lake
-  msmqwire discover                                      directory servers on the local networks
-  msmqwire serve --config site.toml                      answer clients that look for them
-  msmqwire directory check enterprise.toml               find mistakes in an enterprise
-  msmqwire route --directory enterprise.toml SRC DST     the route of a message, hop by hop
-  msmqwire resolve 'DIRECT=OS:host\\private$\\orders'      the parts of a format name
-  msmqwire send 'DIRECT=OS:host\\private$\\orders' --text hi  a message to a queue
-  msmqwire receive --queue orders                        messages as JSON lines
-  msmqwire notify --before old.toml --directory new.toml --server dc1   change notifications
-  msmqwire replay *.pcap --directory enterprise.toml     queues from notifications, compared
-
-`msmqwire SUBCOMMAND --help` has the options and examples of a subcommand.
-"""
 
 
 class _Completion(argparse.Action):
@@ -152,17 +151,17 @@ def _answer_or_refuse(given: Sequence[str]) -> NoReturn:
 
 
 def _subparser(parser: Parser, name: str) -> Parser:
-    import_module(f"msmqwire.cli.{name}").add(parser)
+    """The parser with what the module of a subcommand adds to it; the docstring of the module is the help."""
+    module = import_module(f"msmqwire.cli.{name}")
+    parser.describe(module.__doc__)
+    module.add(parser)
     return parser
 
 
 def _parser(chosen: Iterable[str]) -> Parser:
     """The parser; only the chosen subcommands have their options."""
-    parser = Parser(
-        prog=_PROGRAM,
-        description="Read Microsoft Message Queuing (MSMQ) from network captures, and speak its directory protocols.",
-        epilog=_EPILOG,
-    )
+    parser = Parser(prog=_PROGRAM)
+    parser.describe(__doc__)
     parser.add_argument("--version", action="version", version=f"msmqwire {__version__}", help="show the version")
     parser.add_argument(
         "--completion",

@@ -1,24 +1,5 @@
-"""``msmqwire anonymize``: a capture that can be shown to others."""
+"""Write the packets of captures without names, addresses and contents.
 
-from __future__ import annotations
-
-import argparse
-import os
-import secrets
-from typing import TYPE_CHECKING, cast
-
-from msmqwire.cli.arguments import add_quiet, add_selection, capture_files, read_options
-from msmqwire.cli.console import CommandError, say
-from msmqwire.cli.progress import progress
-from msmqwire.cli.target import is_terminal, open_target
-from msmqwire.errors import counted
-
-if TYPE_CHECKING:
-    from _typeshed import SupportsWrite
-
-_KEY_BYTES = 32
-
-_EPILOG = """\
 Written are the MSMQ packets, each in new frames, with pseudonyms of the same length:
   addresses    by prefix: addresses of one network stay in one network
   names        of computers, queues, servers, and the words of labels
@@ -42,11 +23,27 @@ examples:
   msmqwire anonymize monday.pcap -o 1.pcap --key-file key; msmqwire anonymize tuesday.pcap -o 2.pcap --key-file key
 """
 
+from __future__ import annotations
+
+import argparse
+import os
+import secrets
+from typing import TYPE_CHECKING, cast
+
+from msmqwire.cli.arguments import add_quiet, add_selection, capture_files, read_options
+from msmqwire.cli.console import CommandError, say
+from msmqwire.cli.progress import progress
+from msmqwire.cli.target import is_terminal, open_target
+from msmqwire.errors import counted
+
+if TYPE_CHECKING:
+    from _typeshed import SupportsWrite
+
+_KEY_BYTES = 32
+
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the options to the parser."""
-    parser.description = "Write the packets of captures without names, addresses and contents."
-    parser.epilog = _EPILOG
     parser.add_argument("files", nargs="+", metavar="CAPTURE", help="a capture; - is standard input")
     parser.add_argument("-o", "--output", required=True, metavar="SAFE", help="the capture; - is standard output")
     parser.add_argument("--key-file", metavar="FILE", help="the key of the pseudonyms; made if it does not exist")

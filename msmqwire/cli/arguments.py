@@ -147,8 +147,8 @@ def _number(text: str, low: int, high: int, what: str) -> int:
 
 
 def count(text: str) -> int:
-    """A number of rows, at least 1."""
-    return _number(text, 1, sys.maxsize, "a number of rows, at least 1")
+    """A number of rows or messages, at least 1."""
+    return _number(text, 1, sys.maxsize, "a number, at least 1")
 
 
 def hours(text: str) -> int:

@@ -1,46 +1,5 @@
-"""``msmqwire decode``: read captures as tables."""
+"""Read captures (pcap or pcapng) and write their contents as tables.
 
-from __future__ import annotations
-
-import argparse
-import contextlib
-import os
-import stat
-import sys
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
-
-from msmqwire.cli.arguments import (
-    CAPTURE_HELP,
-    add_format,
-    add_jobs,
-    add_output,
-    add_quiet,
-    add_selection,
-    capture_files,
-    column_names,
-    count,
-    read_options,
-    usable_cores,
-)
-from msmqwire.cli.console import CommandError, did_you_mean, meant, optional, say
-from msmqwire.cli.counts import report
-from msmqwire.cli.formats import FORMATS, ONE_TABLE, chosen_format, table_writer
-from msmqwire.cli.progress import progress
-from msmqwire.cli.target import Sink, is_terminal, open_target
-from msmqwire.errors import counted, similar
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from msmqwire.capture import ReadOptions
-    from msmqwire.insight.sql import Condition
-
-ALL = "all"
-DEFAULT = "topology"
-
-_EPILOG = """\
 tables (--table):
   topology       discovery packets, [MS-MQSD]
   notifications  changes of queues and machines in messages, [MS-MQCN]
@@ -89,11 +48,49 @@ examples:
   ssh router tcpdump -U -w - port 1801 | msmqwire decode --table messages -
 """
 
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import stat
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from msmqwire.cli.arguments import (
+    CAPTURE_HELP,
+    add_format,
+    add_jobs,
+    add_output,
+    add_quiet,
+    add_selection,
+    capture_files,
+    column_names,
+    count,
+    read_options,
+    usable_cores,
+)
+from msmqwire.cli.console import CommandError, did_you_mean, meant, optional, say
+from msmqwire.cli.counts import report
+from msmqwire.cli.formats import FORMATS, ONE_TABLE, chosen_format, table_writer
+from msmqwire.cli.progress import progress
+from msmqwire.cli.target import Sink, is_terminal, open_target
+from msmqwire.errors import counted, similar
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from msmqwire.capture import ReadOptions
+    from msmqwire.insight.sql import Condition
+
+ALL = "all"
+DEFAULT = "topology"
+
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the options to the parser."""
-    parser.description = "Read captures (pcap or pcapng) and write their contents as tables."
-    parser.epilog = _EPILOG
     parser.add_argument("files", nargs="+", metavar="FILE", help=CAPTURE_HELP)
     parser.add_argument(
         "--hex", action="store_true", help="FILE is one payload in hexadecimal; table shows the field of each byte"

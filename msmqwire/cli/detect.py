@@ -1,4 +1,31 @@
-"""``msmqwire detect``: attacks, probes and dangerous configurations in captures."""
+"""Find attacks, probes and dangerous configurations in captures or a lake.
+
+A finding has the packets with the same evidence: hosts, lengths, queues; a probe also has whether it
+was answered. The most severe findings come first. --suricata writes the rules that Suricata can
+express; the others need the state of streams or several packets.
+
+formats (-T):
+  table  for people
+  json   JSON lines
+  csv    one line a finding, RFC 4180
+  zeek   the ASCII log of Zeek
+  eve    alerts of Suricata's EVE JSON, for a SIEM
+Without -T it is table on a terminal and json otherwise.
+
+exit status:
+  0  no findings
+  1  wrong usage, or a file that cannot be read, or is no capture
+  2  there are findings, or something was lost: frames or streams were malformed or truncated
+
+examples:
+  msmqwire detect capture.pcapng
+  msmqwire detect *.pcap --expect 10.20.1.10 --expect 10.20.7.0/24
+  msmqwire detect day.pcap.zst | jq 'select(.severity == "high")'
+  msmqwire detect -T zeek day.pcap > msmqwire_findings.log
+  msmqwire detect -T eve day.pcap >> eve.json
+  msmqwire detect --lake lake --since 2024-03-04
+  msmqwire detect --suricata > msmqwire.rules
+"""
 
 from __future__ import annotations
 
@@ -31,39 +58,9 @@ if TYPE_CHECKING:
     from msmqwire.insight import Summary
     from msmqwire.insight.findings import Detector
 
-_EPILOG = """\
-A finding has the packets with the same evidence: hosts, lengths, queues; a probe also has whether it
-was answered. The most severe findings come first. --suricata writes the rules that Suricata can
-express; the others need the state of streams or several packets.
-
-formats (-T):
-  table  for people
-  json   JSON lines
-  csv    one line a finding, RFC 4180
-  zeek   the ASCII log of Zeek
-  eve    alerts of Suricata's EVE JSON, for a SIEM
-Without -T it is table on a terminal and json otherwise.
-
-exit status:
-  0  no findings
-  1  wrong usage, or a file that cannot be read, or is no capture
-  2  there are findings, or something was lost: frames or streams were malformed or truncated
-
-examples:
-  msmqwire detect capture.pcapng
-  msmqwire detect *.pcap --expect 10.20.1.10 --expect 10.20.7.0/24
-  msmqwire detect day.pcap.zst | jq 'select(.severity == "high")'
-  msmqwire detect -T zeek day.pcap > msmqwire_findings.log
-  msmqwire detect -T eve day.pcap >> eve.json
-  msmqwire detect --lake lake --since 2024-03-04
-  msmqwire detect --suricata > msmqwire.rules
-"""
-
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the options to the parser."""
-    parser.description = "Find attacks, probes and dangerous configurations in captures or a lake."
-    parser.epilog = _EPILOG
     add_captures_or_lake(parser)
     add_expected(parser)
     parser.add_argument("--suricata", action="store_true", help="write the rules for Suricata instead")

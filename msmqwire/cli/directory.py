@@ -1,65 +1,57 @@
-"""``msmqwire directory``: check or draw an enterprise."""
+"""Check or draw an enterprise, in a file or in an Active Directory."""
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
+import inspect
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from msmqwire.cli.arguments import add_format, add_output
 from msmqwire.cli.console import CommandError, print_json, printable, say
-from msmqwire.cli.enterprise import DIRECTORY_HELP, LDAP_EPILOG, is_url, open_directory
+from msmqwire.cli.enterprise import add_directory, is_url, open_directory
+from msmqwire.cli.parser import Parser
 from msmqwire.cli.target import open_target
 from msmqwire.errors import counted
-
-_CHECK_EPILOG = f"""\
-exit status:
-  0  no findings
-  1  wrong usage, a file that cannot be read or is neither TOML nor JSON, or a server that cannot be read
-  2  findings: standard output has a line for each
-
-{LDAP_EPILOG}
-examples:
-  msmqwire directory check enterprise.toml
-  msmqwire directory check -T json enterprise.json | jq -r .object
-"""
-
-_DRAW_EPILOG = f"""\
-dot is the language of Graphviz; svg is drawn by Graphviz, which must be installed. Without -T the name
-of OUT chooses the format (.dot .gv .svg); without OUT it is dot.
-
-{LDAP_EPILOG}
-examples:
-  msmqwire directory draw enterprise.toml -o enterprise.svg
-  msmqwire directory draw enterprise.toml | neato -Tpdf > enterprise.pdf
-"""
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the commands to the parser."""
-    parser.description = "Check or draw an enterprise, in a file or in an Active Directory."
     commands = parser.add_subparsers(required=True, metavar="COMMAND", dest="command")
-    checking = _command(commands, "check", "find mistakes in an enterprise", _CHECK_EPILOG)
+    checking = _command(commands, check)
     add_format(checking, ("table", "json"), "table")
-    checking.set_defaults(run=check)
-    drawing = _command(commands, "draw", "draw the sites of an enterprise and the costs of their links", _DRAW_EPILOG)
+    drawing = _command(commands, draw)
     add_format(drawing, ("dot", "svg"))
     add_output(drawing)
-    drawing.set_defaults(run=draw)
 
 
-def _command(commands: Any, name: str, summary: str, epilog: str) -> argparse.ArgumentParser:
-    description = f"{summary[0].upper()}{summary[1:]}."
-    parser: argparse.ArgumentParser = commands.add_parser(name, help=summary, description=description, epilog=epilog)
-    parser.add_argument("file", metavar="SOURCE", help=DIRECTORY_HELP)
+def _command(commands: Any, run: Callable[[argparse.Namespace], int]) -> Parser:
+    """The parser of a command, whose help is the docstring of its function."""
+    text = inspect.cleandoc(run.__doc__ or "")
+    summary = text.partition(".")[0]
+    parser: Parser = commands.add_parser(run.__name__, help=f"{summary[:1].lower()}{summary[1:]}")
+    parser.describe(text)
+    add_directory(parser, "file")
+    parser.set_defaults(run=run)
     return parser
 
 
 def check(options: argparse.Namespace) -> int:
-    """Check a directory; the exit status."""
+    """Find mistakes in an enterprise.
+
+    exit status:
+      0  no findings
+      1  wrong usage, a file that cannot be read or is neither TOML nor JSON, or a server that cannot be read
+      2  findings: standard output has a line for each
+
+    examples:
+      msmqwire directory check enterprise.toml
+      msmqwire directory check -T json enterprise.json | jq -r .object
+    """
     from msmqwire.directory.checking import check as findings_of
     from msmqwire.directory.checking import read_objects
     from msmqwire.directory.document import read_document
@@ -77,7 +69,15 @@ def check(options: argparse.Namespace) -> int:
 
 
 def draw(options: argparse.Namespace) -> int:
-    """Draw a directory; the exit status."""
+    """Draw the sites of an enterprise and the costs of their links.
+
+    dot is the language of Graphviz; svg is drawn by Graphviz, which must be installed. Without -T the name
+    of OUT chooses the format (.dot .gv .svg); without OUT it is dot.
+
+    examples:
+      msmqwire directory draw enterprise.toml -o enterprise.svg
+      msmqwire directory draw enterprise.toml | neato -Tpdf > enterprise.pdf
+    """
     from msmqwire.directory.drawing import draw as drawing_of
 
     suffix = "-" if options.output == "-" else Path(options.output).suffix.lower()

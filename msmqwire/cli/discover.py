@@ -1,4 +1,21 @@
-"""``msmqwire discover``: ask the local networks for directory servers, and show their answers."""
+"""Find the MSMQ directory servers that answer on the local networks, as MS-MQSD describes it.
+
+The request is broadcast on every IPv4 network of this computer, one after the other; each has 15
+seconds to answer, and 15 more after a first answer from another site. Servers of your own site
+(--site) answer with their connected networks, servers of other sites with the directory servers.
+Without --site every server belongs to another site.
+
+exit status:
+  0  a server answered
+  1  wrong usage, or the networks of this computer cannot be listed
+  2  no server answered
+
+examples:
+  msmqwire discover                                      ask everywhere
+  msmqwire discover --network eth0 --timeout 2           one network, and not for long
+  msmqwire discover --site dcc51bf6-d4ad-4543-8739-71568e8f9128
+  msmqwire discover -T json | jq -r '.directory_servers[]'
+"""
 
 from __future__ import annotations
 
@@ -20,29 +37,9 @@ if TYPE_CHECKING:
 
 _NIL = UUID(int=0)
 
-_EPILOG = """\
-The request is broadcast on every IPv4 network of this computer, one after the other; each has 15
-seconds to answer, and 15 more after a first answer from another site. Servers of your own site
-(--site) answer with their connected networks, servers of other sites with the directory servers.
-Without --site every server belongs to another site.
-
-exit status:
-  0  a server answered
-  1  wrong usage, or the networks of this computer cannot be listed
-  2  no server answered
-
-examples:
-  msmqwire discover                                      ask everywhere
-  msmqwire discover --network eth0 --timeout 2           one network, and not for long
-  msmqwire discover --site dcc51bf6-d4ad-4543-8739-71568e8f9128
-  msmqwire discover -T json | jq -r '.directory_servers[]'
-"""
-
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the options to the parser."""
-    parser.description = "Find the MSMQ directory servers that answer on the local networks, as MS-MQSD describes it."
-    parser.epilog = _EPILOG
     parser.add_argument("--site", type=guid, default=_NIL, metavar="GUID", help="the site of this computer")
     parser.add_argument("--enterprise", type=guid, default=_NIL, metavar="GUID", help="the enterprise of this computer")
     parser.add_argument(

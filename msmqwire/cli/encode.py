@@ -1,32 +1,5 @@
-"""``msmqwire encode``: write packets from rows in JSON, as ``msmqwire decode`` writes them."""
+"""Write packets from rows in JSON lines: a capture, or hexadecimal digits.
 
-from __future__ import annotations
-
-import argparse
-import contextlib
-import json
-import sys
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, Any
-
-from msmqwire.cli.arguments import add_format, add_output, add_quiet, input_file
-from msmqwire.cli.console import CommandError, say
-from msmqwire.cli.target import is_terminal, open_target
-from msmqwire.errors import counted
-
-if TYPE_CHECKING:
-    from msmqwire.cli.packets import Row
-    from msmqwire.cli.target import Sink
-
-_TABLES = ("topology", "notifications", "messages", "sessions")
-#: The columns of the addresses of a packet, and their defaults: addresses of RFC 5737.
-_PLACE = {"src": "192.0.2.1", "src_port": 49152, "dst": "192.0.2.2", "dst_port": 1801}
-_PING_PORT = 3527
-#: The columns that are equal in the rows of one packet.
-_PACKET = ("file", "frame", "stream_offset", "src", "src_port", "dst", "dst_port")
-
-_EPILOG = """\
 Rows are those of msmqwire decode -T json, or written by hand with the columns that the packet
 needs. A row is a packet. All notifications of a message are one packet: the message, if its row
 is there as well, or a new message to the notify queue. A row without the member "table" is of the
@@ -56,11 +29,35 @@ examples:
 msmqwire anonymize writes a capture that can be shown to others.
 """
 
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING, Any
+
+from msmqwire.cli.arguments import add_format, add_output, add_quiet, input_file
+from msmqwire.cli.console import CommandError, say
+from msmqwire.cli.target import is_terminal, open_target
+from msmqwire.errors import counted
+
+if TYPE_CHECKING:
+    from msmqwire.cli.packets import Row
+    from msmqwire.cli.target import Sink
+
+_TABLES = ("topology", "notifications", "messages", "sessions")
+#: The columns of the addresses of a packet, and their defaults: addresses of RFC 5737.
+_PLACE = {"src": "192.0.2.1", "src_port": 49152, "dst": "192.0.2.2", "dst_port": 1801}
+_PING_PORT = 3527
+#: The columns that are equal in the rows of one packet.
+_PACKET = ("file", "frame", "stream_offset", "src", "src_port", "dst", "dst_port")
+
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the options to the parser."""
-    parser.description = "Write packets from rows in JSON lines: a capture, or hexadecimal digits."
-    parser.epilog = _EPILOG
     parser.add_argument(
         "file", nargs="?", default="-", metavar="FILE", help="JSON lines; - is standard input (default)"
     )

@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import uuid
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msmqwire.cli.console import CommandError
 
 if TYPE_CHECKING:
     from msmqwire.directory import Directory, QueueManager
 
-DIRECTORY_HELP = "an enterprise: a file of TOML or JSON, or an Active Directory as ldap://HOST or ldaps://HOST"
+_DIRECTORY_HELP = "an enterprise: a file of TOML or JSON, or an Active Directory as ldap://HOST or ldaps://HOST"
 
-LDAP_EPILOG = """\
+_LDAP_HELP = """\
 environment, for a directory in LDAP:
   MSMQWIRE_LDAP_USER, MSMQWIRE_LDAP_PASSWORD  a simple bind; over ldap: only after StartTLS
   MSMQWIRE_LDAP_BASE                          the root domain, if the server does not name it
   MSMQWIRE_LDAP_CA_FILE                       the authorities to trust, instead of the system's
 """
+
+
+def add_directory(parser: argparse.ArgumentParser, name: str = "--directory", *, note: str = "", **how: Any) -> None:
+    """Add the option or the argument that names a directory; the help ends with what a directory in LDAP needs."""
+    parser.add_argument(name, metavar="SOURCE", help=f"{_DIRECTORY_HELP}{note}", **how)
+    add_ldap_help(parser)
+
+
+def add_ldap_help(parser: argparse.ArgumentParser) -> None:
+    """End the help of a command with the environment of a directory in LDAP."""
+    parser.epilog = f"{(parser.epilog or '').rstrip()}\n\n{_LDAP_HELP}"
 
 
 def is_url(name: str) -> bool:

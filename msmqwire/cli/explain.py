@@ -1,14 +1,5 @@
-"""``msmqwire explain``: what a fault, a violation, a column or a PROPID means."""
+"""Explain codes of faults, violations, columns and PROPIDs, with their sections.
 
-from __future__ import annotations
-
-import argparse
-import dataclasses
-
-from msmqwire.cli.arguments import add_format
-from msmqwire.cli.console import CommandError, meant, print_json, printable
-
-_EPILOG = """\
 CODE is the code of a fault, a violation, a column, a field that faults name, a table, a PROPID (its
 name, with or without PROPID_, or its number), a message class (its name, or its number in hexadecimal)
 or a rule of msmqwire detect. Rules, and the tables of msmqwire summary, need pyarrow; other names need no extra.
@@ -25,11 +16,17 @@ examples:
   msmqwire explain 0x8002
 """
 
+from __future__ import annotations
+
+import argparse
+import dataclasses
+
+from msmqwire.cli.arguments import add_format
+from msmqwire.cli.console import CommandError, meant, print_json, printable
+
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the options to the parser."""
-    parser.description = "Explain codes of faults, violations, columns and PROPIDs, with their sections."
-    parser.epilog = _EPILOG
     parser.add_argument("codes", nargs="+", metavar="CODE", help="a name in the tables, or a number")
     add_format(parser, ("table", "json"), "table")
     parser.set_defaults(run=run)

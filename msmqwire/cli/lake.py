@@ -1,14 +1,5 @@
-"""``msmqwire lake``: what keeps a lake fast and small, and tells what it holds."""
+"""Merge the small files of a lake, delete files that it does not need, list its runs, check it, or mend it.
 
-from __future__ import annotations
-
-import argparse
-
-from msmqwire.cli.arguments import hours
-from msmqwire.cli.console import optional, printable, say
-from msmqwire.errors import counted
-
-_EPILOG = """\
 LAKE is the folder or the URI of a lake that msmqwire pipeline has made. Credentials of a URI
 come from the environment, as deltalake reads it: AWS_ACCESS_KEY_ID and so on. Runs of the
 pipeline may write to the lake meanwhile.
@@ -27,13 +18,17 @@ examples:
   msmqwire lake repair lake --dry-run
 """
 
+from __future__ import annotations
+
+import argparse
+
+from msmqwire.cli.arguments import hours
+from msmqwire.cli.console import optional, printable, say
+from msmqwire.errors import counted
+
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the actions to the parser."""
-    parser.description = (
-        "Merge the small files of a lake, delete files that it does not need, list its runs, check it, or mend it."
-    )
-    parser.epilog = _EPILOG
     actions = parser.add_subparsers(required=True, metavar="ACTION", dest="action")
     for act, name, text in (
         (_optimize, "optimize", "merge the small files of every table into large ones"),

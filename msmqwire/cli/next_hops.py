@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import argparse
 import socket
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from msmqwire.cli.arguments import port, seconds
 from msmqwire.cli.console import CommandError
-from msmqwire.cli.enterprise import find_machine
+from msmqwire.cli.enterprise import add_directory, find_machine
 
 if TYPE_CHECKING:
     from msmqwire.directory import Directory, QueueManager
@@ -16,6 +18,18 @@ if TYPE_CHECKING:
     from msmqwire.net import NextHop
 
 _NIL = UUID(int=0)
+
+
+def add_connection(parser: argparse.ArgumentParser, **directory: Any) -> None:
+    """Add the options that say where messages are sent, and how long to wait for their acknowledgments."""
+    add_directory(parser, **directory)
+    parser.add_argument(
+        "--from", dest="source", metavar="SRC", help="the queue manager in the directory whose routes are taken"
+    )
+    parser.add_argument("--host", metavar="HOST", help="connect to this name or address")
+    parser.add_argument("--port", type=port, default=1801, metavar="N", help="the TCP port (default: 1801)")
+    wait = "how long to wait for the acknowledgment of a message (default: 60)"
+    parser.add_argument("--timeout", type=seconds, default=60.0, metavar="SECONDS", help=wait)
 
 
 @dataclass(frozen=True)

@@ -1,31 +1,5 @@
-"""``msmqwire notify``: notify queue managers of changes in a directory, [MS-MQCN] 3.3."""
+r"""Notify queue managers that queues were created, changed or deleted in the directory.
 
-from __future__ import annotations
-
-import argparse
-import asyncio
-import uuid
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, TypeVar
-
-from msmqwire.cli import signals
-from msmqwire.cli.arguments import add_quiet, port, seconds
-from msmqwire.cli.console import CommandError, say
-from msmqwire.cli.enterprise import DIRECTORY_HELP, LDAP_EPILOG, find_machine, is_url, open_directory
-from msmqwire.cli.next_hops import find_destination
-from msmqwire.errors import DirectoryError, MsmqWireError, SessionError, counted
-
-if TYPE_CHECKING:
-    from msmqwire.cli.next_hops import Destination
-    from msmqwire.directory import Directory, Queue, QueueManager
-    from msmqwire.notification.sender import Change, Notification
-
-_TIMEOUT = 60.0
-_EVENTS = ("create", "change", "delete")
-
-Object = TypeVar("Object", "Queue", "QueueManager")
-
-_EPILOG = f"""\
 A notification is a message to the notify queue of the queue manager that hosts the queue, or that
 was changed itself. It is of version 2: it names the object and the server of the directory, and the
 queue manager reads the values there. Only the queue manager and the identifier of the object are
@@ -40,18 +14,39 @@ exit status:
   0  all notifications are acknowledged, or there is no change
   1  wrong usage, an object that the directory does not have, or a queue manager that does not answer
 
-{LDAP_EPILOG}
 examples:
-  msmqwire notify change 'ledger\\orders' --directory enterprise.toml --server dc1.contoso.example
+  msmqwire notify change 'ledger\orders' --directory enterprise.toml --server dc1.contoso.example
   msmqwire notify delete 0e000000-0000-4000-8000-000000000001 --directory old.toml --server dc1
   msmqwire notify --before old.toml --directory new.toml --server dc1.contoso.example
 """
 
+from __future__ import annotations
+
+import argparse
+import asyncio
+import uuid
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, TypeVar
+
+from msmqwire.cli import signals
+from msmqwire.cli.arguments import add_quiet
+from msmqwire.cli.console import CommandError, say
+from msmqwire.cli.enterprise import find_machine, is_url, open_directory
+from msmqwire.cli.next_hops import add_connection, find_destination
+from msmqwire.errors import DirectoryError, MsmqWireError, SessionError, counted
+
+if TYPE_CHECKING:
+    from msmqwire.cli.next_hops import Destination
+    from msmqwire.directory import Directory, Queue, QueueManager
+    from msmqwire.notification.sender import Change, Notification
+
+_EVENTS = ("create", "change", "delete")
+
+Object = TypeVar("Object", "Queue", "QueueManager")
+
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the options to the parser."""
-    parser.description = "Notify queue managers that queues were created, changed or deleted in the directory."
-    parser.epilog = _EPILOG
     parser.add_argument("event", nargs="?", choices=_EVENTS, metavar="EVENT", help=", ".join(_EVENTS))
     parser.add_argument(
         "object",
@@ -59,23 +54,11 @@ def add(parser: argparse.ArgumentParser) -> None:
         metavar="OBJECT",
         help="the queue, by its pathname or identifier; or with change a queue manager, by its name",
     )
-    parser.add_argument("--directory", required=True, metavar="SOURCE", help=DIRECTORY_HELP)
     parser.add_argument("--before", metavar="SOURCE", help="an earlier state: notify of every difference")
     parser.add_argument(
         "--server", metavar="NAME", help="the directory server that has the values (default: the host of an LDAP URL)"
     )
-    parser.add_argument(
-        "--from", dest="source", metavar="SRC", help="the queue manager in the directory whose routes are taken"
-    )
-    parser.add_argument("--host", metavar="HOST", help="connect to this name or address")
-    parser.add_argument("--port", type=port, default=1801, metavar="N", help="the TCP port (default: 1801)")
-    parser.add_argument(
-        "--timeout",
-        type=seconds,
-        default=_TIMEOUT,
-        metavar="SECONDS",
-        help=f"how long to wait for acknowledgments (default: {_TIMEOUT:g})",
-    )
+    add_connection(parser, required=True)
     add_quiet(parser)
     parser.set_defaults(run=run)
 

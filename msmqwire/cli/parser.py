@@ -35,6 +35,10 @@ class Parser(argparse.ArgumentParser):
             self.refuse(rest)
         return options
 
+    def describe(self, help: str | None) -> None:
+        """Take the description and the epilog from a docstring: its first line, and the rest."""
+        self.description, _, self.epilog = (help or "").partition("\n\n")
+
     @property
     def known_options(self) -> Set[str]:
         """The options as they are written."""

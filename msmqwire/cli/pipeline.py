@@ -1,21 +1,5 @@
-"""``msmqwire pipeline``: decode captures into a lake of Delta tables, with Spark."""
+"""Decode captures into a lake of Delta tables, partitioned by day, with Spark.
 
-from __future__ import annotations
-
-import argparse
-import re
-from functools import partial
-from typing import TYPE_CHECKING
-
-from msmqwire.cli.arguments import add_ports, add_quiet, column_names, hours
-from msmqwire.cli.console import CommandError, optional, printable, say
-from msmqwire.cli.progress import capture_progress
-from msmqwire.cli.spark_session import with_spark
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-_EPILOG = """\
 The lake is a folder, or a URI such as s3://bucket/lake, of Delta tables, partitioned by day: topology
 (a row a discovery packet), messages (a row a message), notifications (a row a change), sessions (a row
 a ping or session packet), faults (a row a payload that cannot be decoded) and accounting (a row a
@@ -37,11 +21,24 @@ examples:
   spark-submit --master yarn $(which msmqwire) pipeline /data/captures --lake /data/lake
 """
 
+from __future__ import annotations
+
+import argparse
+import re
+from functools import partial
+from typing import TYPE_CHECKING
+
+from msmqwire.cli.arguments import add_ports, add_quiet, column_names, hours
+from msmqwire.cli.console import CommandError, optional, printable, say
+from msmqwire.cli.progress import capture_progress
+from msmqwire.cli.spark_session import with_spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the options to the parser."""
-    parser.description = "Decode captures into a lake of Delta tables, partitioned by day, with Spark."
-    parser.epilog = _EPILOG
     parser.add_argument(
         "sources", nargs="+", metavar="SOURCE", help="a capture, a folder of captures, a pattern or a URI"
     )

@@ -1,37 +1,5 @@
-"""``msmqwire receive``: receive messages, [MS-MQQB] 3.1."""
+r"""Receive messages over MSMQ's own protocol, and write them as rows in JSON lines.
 
-from __future__ import annotations
-
-import argparse
-import asyncio
-import contextlib
-import logging
-import sys
-from collections import Counter
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
-
-from msmqwire.cli import signals
-from msmqwire.cli.arguments import add_quiet, count, guid, port, seconds
-from msmqwire.cli.console import CommandError, say
-from msmqwire.cli.enterprise import DIRECTORY_HELP
-from msmqwire.cli.message_files import message_output
-from msmqwire.cli.notified_queues import NotifiedQueues
-from msmqwire.cli.queues import chosen_queues
-from msmqwire.cli.target import standard_output
-from msmqwire.errors import MsmqWireError, counted
-
-if TYPE_CHECKING:
-    from msmqwire.cli.message_files import MessageOutput
-    from msmqwire.mqqb import UserMessage
-    from msmqwire.net import SessionServer
-    from msmqwire.session import Event, MessageReceived
-
-_MOST_FILES = 1 << 16
-_NOTIFY_QUEUE = "private$\\notify_queue$"
-_MOST_LINES = 100  # about sessions and messages that are not accepted
-
-_EPILOG = """\
 Each message is a row of the table messages, as msmqwire decode --table messages has it of a
 capture. A recoverable message is acknowledged when its row is on disk, in files and in a redirected
 standard output; a row in a pipe is flushed.
@@ -54,18 +22,47 @@ exit status:
   1  wrong usage, an address that cannot be bound, or an output that cannot be written
 
 examples:
-  msmqwire receive --queue 'private$\\orders' --count 1
+  msmqwire receive --queue 'private$\orders' --count 1
   msmqwire receive --listen 0.0.0.0 --listen :: --ping -o messages
   msmqwire receive | jq .body_text
-  msmqwire receive --notifications --directory enterprise.toml \\
+  msmqwire receive --notifications --directory enterprise.toml \
       --queue-manager ba000000-0000-4000-8000-0000000000c7
 """
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import logging
+import sys
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from msmqwire.cli import signals
+from msmqwire.cli.arguments import add_quiet, count, guid, port, seconds
+from msmqwire.cli.console import CommandError, say
+from msmqwire.cli.enterprise import add_directory
+from msmqwire.cli.message_files import message_output
+from msmqwire.cli.notified_queues import NotifiedQueues
+from msmqwire.cli.queues import chosen_queues
+from msmqwire.cli.target import standard_output
+from msmqwire.errors import MsmqWireError, counted
+
+if TYPE_CHECKING:
+    from msmqwire.cli.message_files import MessageOutput
+    from msmqwire.mqqb import UserMessage
+    from msmqwire.net import SessionServer
+    from msmqwire.session import Event, MessageReceived
+
+_MOST_FILES = 1 << 16
+_NOTIFY_QUEUE = "private$\\notify_queue$"
+_MOST_LINES = 100  # about sessions and messages that are not accepted
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the options to the parser."""
-    parser.description = "Receive messages over MSMQ's own protocol, and write them as rows in JSON lines."
-    parser.epilog = _EPILOG
     parser.add_argument(
         "--listen",
         action="append",
@@ -93,7 +90,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--notifications", action="store_true", help="apply change notifications, and print what they changed"
     )
-    parser.add_argument("--directory", metavar="SOURCE", help=f"{DIRECTORY_HELP}; for --notifications")
+    add_directory(parser, note="; for --notifications")
     parser.add_argument(
         "--trust",
         action="append",

@@ -1,4 +1,25 @@
-"""``msmqwire replay``: the queues that the change notifications in captures, or in a lake, describe."""
+"""Rebuild the queues that change notifications describe, from captures or a lake.
+
+It shows the notifications that each machine received, not what the machine did: a capture does not
+have the results of authentication, nor the answers of the directory. Attributes that no notification
+has are left out, or null in JSON. A machine is the address that received the notifications.
+
+--directory completes notifications of version 2 from the directory and compares each queue with it;
+queues of the directory without notifications come last.
+
+Notifications are sorted in memory, about 600 bytes for each change.
+
+exit status:
+  0  every frame was read and every notification decoded
+  1  wrong usage, or a file that cannot be read, or is no capture
+  2  notifications cannot be decoded or read, frames were malformed, or one of several files is no capture
+
+examples:
+  msmqwire replay session.pcap
+  msmqwire replay *.pcapng --at 2024-03-04T08:02:00Z
+  msmqwire replay session.pcap -T json | jq 'select(.exists) | .pathname'
+  msmqwire replay --lake lake --directory enterprise.toml -T json | jq 'select(.directory == "differs")'
+"""
 
 from __future__ import annotations
 
@@ -18,7 +39,7 @@ from msmqwire.cli.arguments import (
 )
 from msmqwire.cli.console import optional, print_json, printable, say
 from msmqwire.cli.counts import report
-from msmqwire.cli.enterprise import DIRECTORY_HELP, LDAP_EPILOG, open_directory
+from msmqwire.cli.enterprise import add_directory, open_directory
 from msmqwire.cli.lake_rows import check_lake, report_lake
 from msmqwire.errors import counted
 
@@ -27,39 +48,14 @@ if TYPE_CHECKING:
     from msmqwire.notification.comparison import Comparison
     from msmqwire.notification.replay import Event, NotifiedQueue, Replay
 
-_EPILOG = f"""\
-It shows the notifications that each machine received, not what the machine did: a capture does not
-have the results of authentication, nor the answers of the directory. Attributes that no notification
-has are left out, or null in JSON. A machine is the address that received the notifications.
-
---directory completes notifications of version 2 from the directory and compares each queue with it;
-queues of the directory without notifications come last.
-
-Notifications are sorted in memory, about 600 bytes for each change.
-
-exit status:
-  0  every frame was read and every notification decoded
-  1  wrong usage, or a file that cannot be read, or is no capture
-  2  notifications cannot be decoded or read, frames were malformed, or one of several files is no capture
-
-{LDAP_EPILOG}
-examples:
-  msmqwire replay session.pcap
-  msmqwire replay *.pcapng --at 2024-03-04T08:02:00Z
-  msmqwire replay session.pcap -T json | jq 'select(.exists) | .pathname'
-  msmqwire replay --lake lake --directory enterprise.toml -T json | jq 'select(.directory == "differs")'
-"""
-
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the options to the parser."""
-    parser.description = "Rebuild the queues that change notifications describe, from captures or a lake."
-    parser.epilog = _EPILOG
     add_captures_or_lake(parser)
     parser.add_argument(
         "--at", type=moment, metavar="TIME", help="only notifications until this time; UTC without a time zone"
     )
-    parser.add_argument("--directory", metavar="SOURCE", help=f"{DIRECTORY_HELP}, to compare with")
+    add_directory(parser, note=", to compare with")
     add_format(parser, ("table", "json"), "table")
     add_quiet(parser)
     parser.set_defaults(run=run)

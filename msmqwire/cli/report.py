@@ -1,4 +1,18 @@
-"""``msmqwire report``: a summary and findings as one page."""
+"""Write a summary of captures or a lake, and findings, as one HTML page.
+
+The page is one file that loads nothing: tables that can be sorted, a timeline, a drawing of hosts if
+Graphviz is installed, the frames of every figure, the meaning of every fault and violation.
+
+exit status:
+  0  every frame was read and every payload decoded
+  1  wrong usage, or a file that cannot be read, or is no capture
+  2  something was lost: frames or streams were malformed or truncated, or one of several files is no capture
+
+examples:
+  msmqwire report capture.pcapng -o report.html
+  msmqwire report --lake lake --since 2024-03-04 -o report.html
+  msmqwire report *.pcap --expect 10.20.1.10 -o report.html
+"""
 
 from __future__ import annotations
 
@@ -31,26 +45,9 @@ from msmqwire.errors import counted
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_EPILOG = """\
-The page is one file that loads nothing: tables that can be sorted, a timeline, a drawing of hosts if
-Graphviz is installed, the frames of every figure, the meaning of every fault and violation.
-
-exit status:
-  0  every frame was read and every payload decoded
-  1  wrong usage, or a file that cannot be read, or is no capture
-  2  something was lost: frames or streams were malformed or truncated, or one of several files is no capture
-
-examples:
-  msmqwire report capture.pcapng -o report.html
-  msmqwire report --lake lake --since 2024-03-04 -o report.html
-  msmqwire report *.pcap --expect 10.20.1.10 -o report.html
-"""
-
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the options to the parser."""
-    parser.description = "Write a summary of captures or a lake, and findings, as one HTML page."
-    parser.epilog = _EPILOG
     add_captures_or_lake(parser)
     parser.add_argument("-o", "--output", required=True, metavar="OUT", help="the page; - is standard output")
     add_expected(parser)

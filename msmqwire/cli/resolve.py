@@ -1,4 +1,19 @@
-"""``msmqwire resolve``: the parts of a format name, and the destination of its messages."""
+r"""Take a format name apart and find its destination, as [MS-MQQB] 3.1.7.4 has it.
+
+After /MSMQ, / is accepted for \; suffixes are accepted where only packets and calls can have them,
+as in MACHINE=guid;DEADLETTER.
+
+exit status:
+  0  there is a destination, and with --from a next hop
+  1  NAME is no format name; or wrong usage, or a file that cannot be read
+  2  there is no destination, or no next hop
+
+examples:
+  msmqwire resolve 'DIRECT=HTTP://shop.example:8080/MSMQ\orders'
+  msmqwire resolve PUBLIC=0e000000-0000-4000-8000-000000000001 --directory enterprise.toml
+  msmqwire resolve 'PRIVATE=ba000000-0000-4000-8000-0000000000c7\1F' \
+      --directory enterprise.toml --from KIOSK7 -T json
+"""
 
 from __future__ import annotations
 
@@ -9,7 +24,7 @@ from uuid import UUID
 
 from msmqwire.cli.arguments import add_format
 from msmqwire.cli.console import CommandError, print_json, print_table
-from msmqwire.cli.enterprise import DIRECTORY_HELP, LDAP_EPILOG, find_machine, open_directory
+from msmqwire.cli.enterprise import add_directory, find_machine, open_directory
 from msmqwire.errors import RoutingError
 
 if TYPE_CHECKING:
@@ -19,30 +34,11 @@ if TYPE_CHECKING:
 
 NIL = UUID(int=0)
 
-_EPILOG = f"""\
-After /MSMQ, / is accepted for \\; suffixes are accepted where only packets and calls can have them,
-as in MACHINE=guid;DEADLETTER.
-
-exit status:
-  0  there is a destination, and with --from a next hop
-  1  NAME is no format name; or wrong usage, or a file that cannot be read
-  2  there is no destination, or no next hop
-
-{LDAP_EPILOG}
-examples:
-  msmqwire resolve 'DIRECT=HTTP://shop.example:8080/MSMQ\\orders'
-  msmqwire resolve PUBLIC=0e000000-0000-4000-8000-000000000001 --directory enterprise.toml
-  msmqwire resolve 'PRIVATE=ba000000-0000-4000-8000-0000000000c7\\1F' \\
-      --directory enterprise.toml --from KIOSK7 -T json
-"""
-
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the options to the parser."""
-    parser.description = "Take a format name apart and find its destination, as [MS-MQQB] 3.1.7.4 has it."
-    parser.epilog = _EPILOG
     parser.add_argument("name", metavar="NAME", help="a format name, such as DIRECT=OS:server\\queue")
-    parser.add_argument("--directory", metavar="SOURCE", help=DIRECTORY_HELP)
+    add_directory(parser)
     parser.add_argument(
         "--from", dest="source", metavar="SRC", help="the queue manager that sends: show its next hops, too"
     )

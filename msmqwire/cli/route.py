@@ -1,22 +1,5 @@
-"""``msmqwire route``: follow a message through an enterprise, hop by hop."""
+"""Follow a message through an enterprise, hop by hop, as [MS-MQBR] routes it.
 
-from __future__ import annotations
-
-import argparse
-from typing import TYPE_CHECKING, Any
-
-from msmqwire.cli.arguments import add_format
-from msmqwire.cli.console import print_json, print_table
-from msmqwire.cli.enterprise import DIRECTORY_HELP, LDAP_EPILOG, open_directory, site_names
-from msmqwire.errors import counted
-
-if TYPE_CHECKING:
-    from uuid import UUID
-
-    from msmqwire.directory import Directory, QueueManager
-    from msmqwire.routing import Hop, Route
-
-_EPILOG = f"""\
 SRC and DST are queue managers, by ComputerName, QualifiedComputerName or Identifier. If several hops
 are possible, the route takes the first that the directory has. No question is put to the directory twice.
 
@@ -33,20 +16,33 @@ exit status:
   0  there is a route
   1  there is no route, wrong usage, or a file that cannot be read; standard error says which
 
-{LDAP_EPILOG}
 examples:
   msmqwire route --directory enterprise.toml KIOSK7 LEDGER
   msmqwire route --directory enterprise.toml KIOSK7 LEDGER -T json | jq .cost
 """
 
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from msmqwire.cli.arguments import add_format
+from msmqwire.cli.console import print_json, print_table
+from msmqwire.cli.enterprise import add_directory, open_directory, site_names
+from msmqwire.errors import counted
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from msmqwire.directory import Directory, QueueManager
+    from msmqwire.routing import Hop, Route
+
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the options to the parser."""
-    parser.description = "Follow a message through an enterprise, hop by hop, as [MS-MQBR] routes it."
-    parser.epilog = _EPILOG
     parser.add_argument("source", metavar="SRC", help="the queue manager that sends")
     parser.add_argument("destination", metavar="DST", help="the queue manager that receives")
-    parser.add_argument("--directory", required=True, metavar="SOURCE", help=DIRECTORY_HELP)
+    add_directory(parser, required=True)
     add_format(parser, ("table", "json"), "table")
     parser.set_defaults(run=run)
 

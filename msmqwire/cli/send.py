@@ -1,37 +1,5 @@
-"""``msmqwire send``: send messages to a queue, [MS-MQQB] 3.1."""
+r"""Send messages to a queue over MSMQ's own protocol, and wait until they are acknowledged.
 
-from __future__ import annotations
-
-import argparse
-import asyncio
-import json
-import os
-import sys
-import threading
-import time
-from collections.abc import AsyncIterator, Callable, Iterator
-from typing import TYPE_CHECKING, Any
-
-from msmqwire.cli import signals
-from msmqwire.cli.arguments import add_quiet, port, seconds
-from msmqwire.cli.console import CommandError, say
-from msmqwire.cli.enterprise import DIRECTORY_HELP, LDAP_EPILOG, open_directory
-from msmqwire.cli.progress import message_progress
-from msmqwire.errors import MsmqWireError, counted
-
-if TYPE_CHECKING:
-    from msmqwire.cli.next_hops import Destination
-    from msmqwire.mqqb import UserMessage
-    from msmqwire.net import SessionClient
-    from msmqwire.session import Event
-
-_TIMEOUT = 60.0
-_VT_LPWSTR = 31
-_VT_VECTOR_UI1 = 0x1011
-_LARGEST_BODY = 4 << 20
-_CHUNK = 1 << 16
-
-_EPILOG = f"""\
 The message goes to port 1801 of the computer in a direct name. A public or private name needs
 --directory: the message goes to the next hop from --from, else to the queue manager of the queue.
 --host connects to another computer, for example through a tunnel.
@@ -50,19 +18,47 @@ exit status:
   1  the session was refused, or messages were not acknowledged in time; or wrong usage, or a file
      or a row that cannot be read
 
-{LDAP_EPILOG}
 examples:
-  msmqwire send 'DIRECT=OS:server\\private$\\orders' --text hello --recoverable
-  msmqwire send 'DIRECT=TCP:10.20.1.10\\private$\\orders' --body order.xml --label order
-  msmqwire send 'PRIVATE=ba000000-0000-4000-8000-0000000000c7\\1F' --directory enterprise.toml --text hello
-  msmqwire decode day.pcap --table messages -T json | msmqwire send 'DIRECT=OS:test\\private$\\orders' --rows
+  msmqwire send 'DIRECT=OS:server\private$\orders' --text hello --recoverable
+  msmqwire send 'DIRECT=TCP:10.20.1.10\private$\orders' --body order.xml --label order
+  msmqwire send 'PRIVATE=ba000000-0000-4000-8000-0000000000c7\1F' --directory enterprise.toml --text hello
+  msmqwire decode day.pcap --table messages -T json | msmqwire send 'DIRECT=OS:test\private$\orders' --rows
 """
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import sys
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from msmqwire.cli import signals
+from msmqwire.cli.arguments import add_quiet, count, input_file, port
+from msmqwire.cli.console import CommandError, say
+from msmqwire.cli.enterprise import open_directory
+from msmqwire.cli.next_hops import add_connection, find_destination
+from msmqwire.cli.progress import message_progress
+from msmqwire.errors import MsmqWireError, counted
+
+if TYPE_CHECKING:
+    from msmqwire.cli.next_hops import Destination
+    from msmqwire.mqqb import UserMessage
+    from msmqwire.net import SessionClient
+    from msmqwire.session import Event
+
+_VT_LPWSTR = 31
+_VT_VECTOR_UI1 = 0x1011
+_LARGEST_BODY = 4 << 20
+_CHUNK = 1 << 16
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the options to the parser."""
-    parser.description = "Send messages to a queue over MSMQ's own protocol, and wait until they are acknowledged."
-    parser.epilog = _EPILOG
     parser.add_argument("name", metavar="FORMATNAME", help="a format name, such as DIRECT=OS:server\\private$\\orders")
     content = parser.add_mutually_exclusive_group()
     content.add_argument("--body", metavar="FILE", help="the body is the bytes of this file; - is standard input")
@@ -72,48 +68,24 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--recoverable", action="store_true", help="the queue manager stores the message on disk (default: express)"
     )
-    parser.add_argument("--count", type=_count, metavar="N", help="send the message N times (default: 1)")
-    parser.add_argument("--port", type=port, default=1801, metavar="N", help="the TCP port (default: 1801)")
-    parser.add_argument(
-        "--timeout",
-        type=seconds,
-        default=_TIMEOUT,
-        metavar="SECONDS",
-        help=f"how long to wait for the acknowledgment of a message (default: {_TIMEOUT:g})",
-    )
-    parser.add_argument("--directory", metavar="SOURCE", help=DIRECTORY_HELP)
-    parser.add_argument(
-        "--from", dest="source", metavar="SRC", help="the queue manager in the directory whose route the message takes"
-    )
-    parser.add_argument("--host", metavar="HOST", help="connect to this name or address")
+    parser.add_argument("--count", type=count, metavar="N", help="send the message N times (default: 1)")
+    add_connection(parser)
     parser.add_argument("--ping", action="store_true", help="ask with a ping before each connection")
     parser.add_argument("--ping-port", type=port, default=3527, metavar="N", help="the UDP port (default: 3527)")
     add_quiet(parser)
     parser.set_defaults(run=run)
 
 
-def _count(text: str) -> int:
-    number = int(text) if text.strip().isdecimal() else 0
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of messages, at least 1")
-    return number
-
-
 def run(options: argparse.Namespace) -> int:
     """Send; the exit status."""
-    from msmqwire.cli.next_hops import find_destination
-
     if options.rows and options.count is not None:
         raise CommandError("--count repeats one message: leave it out with --rows")
     if options.source and not options.directory:
         raise CommandError("--from needs the directory of the machine: --directory SOURCE")
     directory = open_directory(options.directory) if options.directory else None
     destination = find_destination(options.name, directory, source=options.source, host=options.host)
-    if options.rows:
-        return signals.run_until_stopped(_send(options, destination, None, None))
-    message = _message(options, destination)
-    count = 1 if options.count is None else options.count
-    return signals.run_until_stopped(_send(options, destination, message, count))
+    message = None if options.rows else _message(options, destination)
+    return signals.run_until_stopped(_send(options, destination, message))
 
 
 def _message(options: argparse.Namespace, destination: Destination) -> UserMessage:
@@ -143,8 +115,6 @@ def _utf16(text: str) -> bytes:
 
 def _file(name: str) -> bytes:
     """The bytes of a file, not more than a packet can have."""
-    from msmqwire.cli.arguments import input_file
-
     if input_file(name, "body") == "-":
         body = sys.stdin.buffer.read(_LARGEST_BODY + 1)
     else:
@@ -318,8 +288,6 @@ def _row(line: bytes, number: int) -> dict[str, Any]:
 
 async def _lines() -> AsyncIterator[bytes]:
     """The lines of standard input; a thread reads them, since a regular file cannot be awaited."""
-    from msmqwire.cli.arguments import input_file
-
     input_file("-", "table of JSON lines")
     loop = asyncio.get_running_loop()
     chunks: asyncio.Queue[bytes] = asyncio.Queue(4)

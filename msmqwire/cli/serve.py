@@ -1,34 +1,5 @@
-"""``msmqwire serve``: answer clients that look for directory servers, [MS-MQSD] 3.2."""
+"""Answer clients that look for directory servers (MS-MQSD), on UDP port 1801.
 
-from __future__ import annotations
-
-import argparse
-import contextlib
-import logging
-import os
-import queue
-import signal
-import sys
-import threading
-from collections.abc import Callable, Iterator, Mapping
-from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
-
-from msmqwire.cli.console import describe_error
-from msmqwire.cli.enterprise import LDAP_EPILOG
-from msmqwire.errors import MsmqWireError, counted
-
-if TYPE_CHECKING:
-    from msmqwire.cli.site_file import SiteFile
-    from msmqwire.discovery.server import DiscoveryServer, Policy, Refusal, Reply
-    from msmqwire.net.discovery_server import DiscoveryService
-
-_LOG = logging.getLogger(__name__)
-
-#: Lines of the log that wait for a slow reader.
-_MOST_LINES = 1000
-
-_EPILOG = f"""\
 the file (TOML; [enterprise] and [site] or [directory] are required, the rest has these defaults):
   [enterprise]
   id = "e6eaba61-d1c6-11db-baac-0003ff4e2d22"
@@ -69,7 +40,6 @@ a directory, which has the keys of [enterprise] and [site] that the file leaves 
 Every valid request is answered, up to these limits; --check shows the sizes of the answers. What exceeds
 a limit is dropped and counted.
 
-{LDAP_EPILOG}
 signals:
   SIGHUP            read the file and the directory again; if it has an error, log it and keep the configuration
   SIGUSR1           log the counters
@@ -89,13 +59,40 @@ examples:
   kill -HUP $(pgrep -f 'msmqwire serve')
 """
 
+from __future__ import annotations
+
+import argparse
+import contextlib
+import logging
+import os
+import queue
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from msmqwire.cli.console import describe_error
+from msmqwire.cli.enterprise import add_ldap_help
+from msmqwire.errors import MsmqWireError, counted
+
+if TYPE_CHECKING:
+    from msmqwire.cli.site_file import SiteFile
+    from msmqwire.discovery.server import DiscoveryServer, Policy, Refusal, Reply
+    from msmqwire.net.discovery_server import DiscoveryService
+
+_LOG = logging.getLogger(__name__)
+
+#: Lines of the log that wait for a slow reader.
+_MOST_LINES = 1000
+
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the options to the parser."""
-    parser.description = "Answer clients that look for directory servers (MS-MQSD), on UDP port 1801."
-    parser.epilog = _EPILOG
     parser.add_argument("--config", required=True, metavar="FILE", help="the site and its servers: TOML")
     parser.add_argument("--check", action="store_true", help="read FILE, describe the answers, and exit")
+    add_ldap_help(parser)
     parser.set_defaults(run=run)
 
 

@@ -1,4 +1,23 @@
-"""``msmqwire sql``: questions to captures in SQL."""
+"""Ask captures in SQL, with DuckDB.
+
+tables: topology, notifications, messages, sessions; `msmqwire explain NAME` has the columns of each.
+
+Each use of a table reads the captures, and decodes only the columns that the statement needs. Rows
+are written as they are found. Sorts and groups that are larger than --memory go to temporary files.
+The statement cannot read or write other files, nor use the network, unless --allow-files permits it.
+
+exit status:
+  0  the result was written, and no payload that was read had a fault
+  1  wrong usage, a statement that DuckDB refuses, or a file that cannot be read or written
+  2  something was lost, as for msmqwire decode: some payloads had faults, or frames were malformed
+
+examples:
+  msmqwire sql "SELECT label, count(*) n FROM messages GROUP BY label ORDER BY n DESC" day.pcap
+  msmqwire sql "SELECT * FROM messages WHERE label LIKE 'Order%'" captures/ -o orders.parquet
+  msmqwire sql "SELECT time, src, dst FROM sessions WHERE kind = 'ping'" *.pcap -T csv
+  msmqwire sql "FROM messages SELECT dst, sum(message_size) GROUP BY ALL" --since 2024-03-04 day.pcap
+  msmqwire sql "COPY (SELECT src, label FROM messages) TO 'labels.xlsx' (FORMAT xlsx)" day.pcap --allow-files
+"""
 
 from __future__ import annotations
 
@@ -20,31 +39,9 @@ from msmqwire.cli.formats import FORMATS, chosen_format, table_writer
 from msmqwire.cli.target import open_target
 from msmqwire.errors import counted
 
-_EPILOG = """\
-tables: topology, notifications, messages, sessions; `msmqwire explain NAME` has the columns of each.
-
-Each use of a table reads the captures, and decodes only the columns that the statement needs. Rows
-are written as they are found. Sorts and groups that are larger than --memory go to temporary files.
-The statement cannot read or write other files, nor use the network, unless --allow-files permits it.
-
-exit status:
-  0  the result was written, and no payload that was read had a fault
-  1  wrong usage, a statement that DuckDB refuses, or a file that cannot be read or written
-  2  something was lost, as for msmqwire decode: some payloads had faults, or frames were malformed
-
-examples:
-  msmqwire sql "SELECT label, count(*) n FROM messages GROUP BY label ORDER BY n DESC" day.pcap
-  msmqwire sql "SELECT * FROM messages WHERE label LIKE 'Order%'" captures/ -o orders.parquet
-  msmqwire sql "SELECT time, src, dst FROM sessions WHERE kind = 'ping'" *.pcap -T csv
-  msmqwire sql "FROM messages SELECT dst, sum(message_size) GROUP BY ALL" --since 2024-03-04 day.pcap
-  msmqwire sql "COPY (SELECT src, label FROM messages) TO 'labels.xlsx' (FORMAT xlsx)" day.pcap --allow-files
-"""
-
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the options to the parser."""
-    parser.description = "Ask captures in SQL, with DuckDB."
-    parser.epilog = _EPILOG
     parser.add_argument("statement", metavar="STATEMENT", help="a statement of DuckDB's SQL; @FILE has it")
     parser.add_argument("files", nargs="+", metavar="CAPTURE", help=CAPTURE_HELP)
     add_format(parser, FORMATS)

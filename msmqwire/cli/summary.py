@@ -1,37 +1,5 @@
-"""``msmqwire summary``: who speaks MSMQ in captures or a lake, which queues there are, and what is wrong."""
+"""Summarize captures or a lake: hosts, conversations, a timeline, queues, discovery, faults.
 
-from __future__ import annotations
-
-import argparse
-from typing import TYPE_CHECKING, Any
-
-from msmqwire.cli.arguments import (
-    add_captures_or_lake,
-    add_format,
-    add_jobs,
-    add_output,
-    add_quiet,
-    add_selection,
-    capture_files,
-    check_captures_or_lake,
-    read_options,
-    usable_cores,
-)
-from msmqwire.cli.console import CommandError, optional, say
-from msmqwire.cli.counts import report
-from msmqwire.cli.formats import FORMATS, ONE_TABLE, chosen_format, table_writer
-from msmqwire.cli.lake_rows import check_lake, lake_rows, report_lake
-from msmqwire.cli.progress import progress
-from msmqwire.cli.target import open_target
-from msmqwire.errors import counted
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from msmqwire.cli.target import Sink
-    from msmqwire.insight import Summary
-
-_EPILOG = """\
 tables (--table):
   totals           rows and faults of each table and file
   hosts            an address: its roles (client, directory_server, queue_manager, router) and their evidence
@@ -64,11 +32,40 @@ examples:
   msmqwire summary --lake lake --table hosts
 """
 
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from msmqwire.cli.arguments import (
+    add_captures_or_lake,
+    add_format,
+    add_jobs,
+    add_output,
+    add_quiet,
+    add_selection,
+    capture_files,
+    check_captures_or_lake,
+    read_options,
+    usable_cores,
+)
+from msmqwire.cli.console import CommandError, optional, say
+from msmqwire.cli.counts import report
+from msmqwire.cli.formats import FORMATS, ONE_TABLE, chosen_format, table_writer
+from msmqwire.cli.lake_rows import check_lake, lake_rows, report_lake
+from msmqwire.cli.progress import progress
+from msmqwire.cli.target import open_target
+from msmqwire.errors import counted
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from msmqwire.cli.target import Sink
+    from msmqwire.insight import Summary
+
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the options to the parser."""
-    parser.description = "Summarize captures or a lake: hosts, conversations, a timeline, queues, discovery, faults."
-    parser.epilog = _EPILOG
     add_captures_or_lake(parser)
     add_format(parser, FORMATS)
     add_output(parser)
