@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import io
 import os
-import re
 import stat
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -18,22 +17,6 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
     from msmqwire.capture.ordered_calls import OrderedCalls
-
-if sys.platform == "win32":
-    _WRITE = os.O_WRONLY | os.O_NOINHERIT
-
-    def _lock(file: int | IO[bytes]) -> None:
-        """Nothing: Windows removes no open file."""
-
-else:
-    import fcntl
-
-    _WRITE = os.O_WRONLY | os.O_CLOEXEC
-
-    def _lock(file: int | IO[bytes]) -> None:
-        """Lock a file while it is open; OSError if another process holds the lock, or the file system has none."""
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
 
 _BUFFER = 1 << 18
 _ROWS_AT_ONCE = 1 << 14
@@ -149,9 +132,8 @@ def is_terminal(output: str) -> bool:
 def open_target(output: str, inputs: Sequence[str], jobs: int = 1) -> Iterator[Sink]:
     """The sink that ``output`` names (``-`` is standard output); a file appears when the block succeeds.
 
-    Until then it has no name, or on file systems where that cannot be, a temporary name in the same directory. If the
-    block fails the temporary file is removed, and the previous file stays as it was. What a killed process
-    leaves under a temporary name is removed by the next one with the same output.
+    Until then it has no name, or on file systems where that cannot be, a temporary name in the same directory, which
+    only a killed process leaves. If the block fails the previous file stays as it was.
 
     Raises
     ------
@@ -174,7 +156,7 @@ def open_target(output: str, inputs: Sequence[str], jobs: int = 1) -> Iterator[S
     else:
         # A pipe or a device cannot be renamed
         with errors_of(output):
-            descriptor = os.open(path, _WRITE)
+            descriptor = os.open(path, os.O_WRONLY)
         with _written(descriptor, output, jobs) as sink:
             yield sink
 
@@ -197,16 +179,12 @@ def _same_file(name: str, path: str) -> bool:
 def _complete_or_none(path: str, output: str, mode: int | None, jobs: int) -> Iterator[Sink]:
     directory, base = os.path.split(path)
     # Short: the requested name may be as long as the file system allows
-    prefix = f".{base[:40]}."
-    temporary = os.path.join(directory, f"{prefix}{os.urandom(4).hex()}.part")
+    temporary = os.path.join(directory, f".{base[:40]}.{os.urandom(4).hex()}.part")
     with errors_of(output):
         descriptor = _open_nameless(directory)
         named = descriptor is None
         if descriptor is None:
-            _remove_abandoned(directory, prefix)
-            descriptor = os.open(temporary, _WRITE | os.O_CREAT | os.O_EXCL, 0o666)
-            with contextlib.suppress(OSError):
-                _lock(descriptor)
+            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:
         with _written(descriptor, output, jobs) as sink:
             yield sink
@@ -233,21 +211,11 @@ def _open_nameless(directory: str) -> int | None:
     if not hasattr(os, "O_TMPFILE"):  # only Linux has it
         return None
     with contextlib.suppress(OSError):  # some file systems have none
-        descriptor = os.open(directory, _WRITE | os.O_TMPFILE, 0o666)
+        descriptor = os.open(directory, os.O_WRONLY | os.O_TMPFILE, 0o666)
         if os.path.exists(_OPEN_FILE.format(descriptor)):
             return descriptor
         os.close(descriptor)
     return None
-
-
-def _remove_abandoned(directory: str, prefix: str) -> None:
-    """Remove temporary files of processes that were killed: nobody holds their locks."""
-    for entry in os.scandir(directory):
-        if re.fullmatch(f"{re.escape(prefix)}[0-9a-f]{{8}}\\.part", entry.name):
-            with contextlib.suppress(OSError):
-                with open(entry.path, "rb") as file:
-                    _lock(file)
-                os.unlink(entry.path)
 
 
 @contextlib.contextmanager
