@@ -53,7 +53,7 @@ class NextHop(NamedTuple):
 
 
 class SessionClient:
-    """Sends messages to one queue manager; connects when there are some, and again after a broken connection.
+    r"""Sends messages to one queue manager; connects when there are some, and again after a broken connection.
 
     Use it as a context manager: leaving it waits until all messages are acknowledged. Or call ``close``.
 
@@ -78,6 +78,19 @@ class SessionClient:
     ----------
     failure : str
         Why the latest connection or session ended; empty if none has.
+
+    Examples
+    --------
+    >>> import asyncio
+    >>> from msmqwire import mqqb, net
+    >>> async def main():
+    ...     async def store(received):
+    ...         print([bytes(each.message.body) for each in received])
+    ...     async with net.serve(store, port=0) as server, net.connect("127.0.0.1", server.port) as client:
+    ...         queue = r"DIRECT=TCP:127.0.0.1\private$\orders"
+    ...         await client.send(mqqb.UserMessage(destination_queue=queue, body=b"one", delivery_mode="recoverable"))
+    >>> asyncio.run(main())
+    [b'one']
     """
 
     def __init__(
@@ -285,37 +298,5 @@ class SessionClient:
             self._changed.set()
 
 
-def connect(
-    host: str | Sequence[NextHop],
-    port: int = SESSION_PORT,
-    *,
-    identifier: UUID | None = None,
-    settings: Settings | None = None,
-    handler: Callable[[Sequence[MessageReceived]], Awaitable[None]] | None = None,
-    ping_port: int | None = None,
-    watch: Callable[[Event], None] | None = None,
-) -> SessionClient:
-    r"""Send messages to a queue manager; the parameters are those of ``SessionClient``.
-
-    Examples
-    --------
-    >>> import asyncio
-    >>> from msmqwire import mqqb, net
-    >>> async def main():
-    ...     async def store(received):
-    ...         print([bytes(each.message.body) for each in received])
-    ...     async with net.serve(store, port=0) as server, net.connect("127.0.0.1", server.port) as client:
-    ...         queue = r"DIRECT=TCP:127.0.0.1\private$\orders"
-    ...         await client.send(mqqb.UserMessage(destination_queue=queue, body=b"one", delivery_mode="recoverable"))
-    >>> asyncio.run(main())
-    [b'one']
-    """
-    return SessionClient(
-        host,
-        port,
-        identifier=identifier,
-        settings=settings,
-        handler=handler,
-        ping_port=ping_port,
-        watch=watch,
-    )
+#: Send messages to a queue manager.
+connect = SessionClient

@@ -30,7 +30,7 @@ _BACKLOG = 1024
 
 
 class SessionServer:
-    """Accepts sessions and passes their messages to a handler.
+    """Accepts sessions and passes their messages to a handler; listens on entering its context.
 
     Parameters
     ----------
@@ -60,6 +60,20 @@ class SessionServer:
     ----------
     sessions : int
         The number of connections.
+
+    Examples
+    --------
+    >>> import asyncio
+    >>> from msmqwire import net
+    >>> async def store(received):
+    ...     with open("messages.txt", "a") as file:
+    ...         file.writelines(f"{each.message.label}\\n" for each in received)
+    >>> async def main():
+    ...     async with net.serve(store, "127.0.0.1", port=0) as server:
+    ...         await asyncio.sleep(0.1)  # in place of asyncio.Event().wait(), which serves until a signal
+    ...         print(server.sessions)
+    >>> asyncio.run(main())
+    0
     """
 
     def __init__(
@@ -265,46 +279,5 @@ def network_of(address: str) -> str:
     return str(parsed.ipv4_mapped or ipaddress.IPv6Network((int(parsed) >> 64 << 64, 64)))
 
 
-def serve(
-    handler: Callable[[Sequence[MessageReceived]], Awaitable[None]],
-    host: str | Sequence[str] = "127.0.0.1",
-    port: int = SESSION_PORT,
-    *,
-    identifier: UUID | None = None,
-    settings: Settings | None = None,
-    history: MessageIDHistory | None = None,
-    accepts: Callable[[mqqb.UserMessage], bool] | None = None,
-    limit: MessageLimit | None = None,
-    max_sessions: int = 4096,
-    max_sessions_per_address: int = 1024,
-    watch: Callable[[Event, str], None] | None = None,
-) -> SessionServer:
-    """Receive messages; the parameters are those of ``SessionServer``, which listens on entering its context.
-
-    Examples
-    --------
-    >>> import asyncio
-    >>> from msmqwire import net
-    >>> async def store(received):
-    ...     with open("messages.txt", "a") as file:
-    ...         file.writelines(f"{each.message.label}\\n" for each in received)
-    >>> async def main():
-    ...     async with net.serve(store, "127.0.0.1", port=0) as server:
-    ...         await asyncio.sleep(0.1)  # in place of asyncio.Event().wait(), which serves until a signal
-    ...         print(server.sessions)
-    >>> asyncio.run(main())
-    0
-    """
-    return SessionServer(
-        handler,
-        host,
-        port,
-        identifier=identifier,
-        settings=settings,
-        history=history,
-        accepts=accepts,
-        limit=limit,
-        max_sessions=max_sessions,
-        max_sessions_per_address=max_sessions_per_address,
-        watch=watch,
-    )
+#: Receive messages.
+serve = SessionServer
