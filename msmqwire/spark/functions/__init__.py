@@ -15,8 +15,8 @@ column of payloads.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, get_type_hints
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, get_type_hints
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.functions import arrow_udtf, col
@@ -43,6 +43,14 @@ __all__ = [
 ]
 
 Form = Literal["arrow", "pandas"]
+
+
+class Settings(TypedDict, total=False):
+    """The settings of every function that decodes; ``msmq_decode_topology`` explains them."""
+
+    mode: FunctionMode
+    guid: SparkGuid
+    columns: Iterable[str] | None
 
 
 def _user_defined(form: Form, arrow: Any, pandas: Any, result: DataType) -> Any:
@@ -175,18 +183,16 @@ def _column(column: Column | str) -> Column:
     return col(column) if isinstance(column, str) else column
 
 
-def _apply(table: str, payload: Column | str, settings: Mapping[str, Any]) -> Column:
+def _apply(table: str, payload: Column | str, **settings: Any) -> Column:
     return decoder_udf(table, **settings)(_column(payload))  # type: ignore[no-any-return]
 
 
 def msmq_decode_topology(
     payload: Column | str,
     *,
-    mode: FunctionMode = "PERMISSIVE",
-    guid: SparkGuid = "text",
-    columns: Iterable[str] | None = None,
     strict: bool = False,
     transport: Literal["unknown", "udp", "ipx"] = "unknown",
+    **settings: Unpack[Settings],
 ) -> Column:
     """Decode MS-MQSD packets into a struct with the columns of the topology table: [MS-MQSD] 2.2.
 
@@ -205,18 +211,10 @@ def msmq_decode_topology(
     transport : {"unknown", "udp", "ipx"}
         What carried the packets; some rules depend on it.
     """
-    settings = {"mode": mode, "guid": guid, "columns": columns, "strict": strict, "transport": transport}
-    return _apply("topology", payload, settings)
+    return _apply("topology", payload, strict=strict, transport=transport, **settings)
 
 
-def msmq_decode_message(
-    payload: Column | str,
-    *,
-    mode: FunctionMode = "PERMISSIVE",
-    guid: SparkGuid = "text",
-    columns: Iterable[str] | None = None,
-    strict: bool = False,
-) -> Column:
+def msmq_decode_message(payload: Column | str, *, strict: bool = False, **settings: Unpack[Settings]) -> Column:
     """Decode UserMessage packets into a struct with the columns of the messages table: [MS-MQMQ] 2.2.20.
 
     Queues are format names. The body of a message to the notify queue, where ``notification`` is ``plain``, is what
@@ -236,18 +234,10 @@ def msmq_decode_message(
     ...     msmq_decode_notification("message.body").alias("changes")
     ... )
     """
-    settings = {"mode": mode, "guid": guid, "columns": columns, "strict": strict}
-    return _apply("messages", payload, settings)
+    return _apply("messages", payload, strict=strict, **settings)
 
 
-def msmq_decode_notification(
-    payload: Column | str,
-    *,
-    mode: FunctionMode = "PERMISSIVE",
-    guid: SparkGuid = "text",
-    columns: Iterable[str] | None = None,
-    strict: bool = False,
-) -> Column:
+def msmq_decode_notification(payload: Column | str, *, strict: bool = False, **settings: Unpack[Settings]) -> Column:
     """Decode Change Notification Messages into an array of structs, one for each change: [MS-MQCN] 2.2.4.
 
     The structs have the columns of the notifications table. A message without changes, or with a fault, becomes one
@@ -265,20 +255,17 @@ def msmq_decode_notification(
     >>> changes = df.select(explode(msmq_decode_notification("payload")).alias("change"))  # doctest: +SKIP
     >>> changes.select("change.operation", "change.object_guid")  # doctest: +SKIP
     """
-    settings = {"mode": mode, "guid": guid, "columns": columns, "strict": strict}
-    return _apply("notifications", payload, settings)
+    return _apply("notifications", payload, strict=strict, **settings)
 
 
 def msmq_parse_format_name(
     text: Column | str,
     *,
-    mode: FunctionMode = "PERMISSIVE",
-    guid: SparkGuid = "text",
-    columns: Iterable[str] | None = None,
     extended: bool = False,
     http_slashes: bool = False,
     spx: bool = False,
     path_names: bool = False,
+    **settings: Unpack[Settings],
 ) -> Column:
     """Parse format names into a struct with the columns of the format_names table: [MS-MQMQ] 2.1.
 
@@ -296,16 +283,8 @@ def msmq_parse_format_name(
     >>> names = df.select(msmq_parse_format_name("destination_queue").alias("name"))  # doctest: +SKIP
     >>> names.where("name.kind = 'direct'").groupBy("name.address").count()  # doctest: +SKIP
     """
-    settings = {
-        "mode": mode,
-        "guid": guid,
-        "columns": columns,
-        "extended": extended,
-        "http_slashes": http_slashes,
-        "spx": spx,
-        "path_names": path_names,
-    }
-    return _apply("format_names", text, settings)
+    names = {"extended": extended, "http_slashes": http_slashes, "spx": spx, "path_names": path_names}
+    return _apply("format_names", text, **names, **settings)
 
 
 def msmq_guid_text(
