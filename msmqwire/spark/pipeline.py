@@ -363,7 +363,7 @@ class _Run:
         for name, identity in self.identities.items():
             most = HEAD if identity.length is None else identity.length
             alike = set().union(*(of_run.get(opening, ()) for opening in identity.openings))
-            lengths = self.lake.known.lengths(name, identity).union(length for length in alike if length < most)
+            lengths = self.lake.known.lengths(identity).union(length for length in alike if length < most)
             if lengths:
                 found[name] = sorted(lengths)
         return found

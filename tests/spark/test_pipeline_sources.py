@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import json
 import os
 import random
 import shutil
@@ -17,13 +16,11 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from msmqwire.capture import TABLES
 from msmqwire.errors import CaptureError
 from msmqwire.spark import pipeline
 from msmqwire.spark.lake import check as sound
-from msmqwire.spark.lake.accounting import AccountingRow, SourceAccount
-from msmqwire.spark.lake.captures import HEAD, CapturedFile, Identity, key_of
-from msmqwire.spark.lake.commit import Group, Lake
+from msmqwire.spark.lake.captures import HEAD, CapturedFile, key_of
+from msmqwire.spark.lake.commit import Lake
 from msmqwire.spark.lake.storage import Storage
 from msmqwire.spark.lake.tasks import Decoding, Numbered
 from msmqwire.spark.source.scan import Scan, ScanOptions
@@ -187,33 +184,6 @@ def test_a_run_commits_what_another_has_seen_grow(tmp_path: Path, monkeypatch: p
     assert (summary.sources, summary.duplicates) == (0, [str(one)])
     assert rows(lake) == wanted(one)
     assert pipeline.run(TASKS, one, lake).sources == 0
-
-
-def test_a_small_capture_of_version_0_2_0_grows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its name was part of its key."""
-    one, lake = tmp_path / "one.pcap", tmp_path / "lake"
-    write_capture(one, packets(2))
-    identify = SourceAccount.identify
-
-    def with_name(self: SourceAccount, identity: Identity) -> None:
-        identify(self, identity)
-        digest = hashlib.sha256(hashlib.sha256(one.read_bytes()).digest() + bytes(one)).hexdigest()
-        self.key = digest
-
-    with monkeypatch.context() as patches:
-        patches.setattr(SourceAccount, "identify", with_name)
-        work = Decoding(Storage.of(lake), ScanOptions(), "snappy")
-        (account,) = (decoded := work([Numbered(str(one), 1, [], one.stat().st_size)])).accounts
-        found = one.stat()
-        row = AccountingRow(account, found.st_size, found.st_mtime_ns, json.dumps([sorted(TABLES), None]))
-        assert not Lake(Storage.of(lake), create=True).commit([Group([row], decoded.files)], "snappy")
-    assert pipeline.run(TASKS, one, lake).sources == 0
-    os.utime(one, (1, 1))
-    for count in (2, 4):
-        write_capture(one, packets(count))
-        pipeline.run(TASKS, one, lake)
-        assert rows(lake) == wanted(one)
-        assert len(accounts(lake)) == 1
 
 
 def test_a_capture_grows_beside_its_copy(tmp_path: Path) -> None:

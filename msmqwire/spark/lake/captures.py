@@ -85,19 +85,9 @@ def _openings(head: bytes | memoryview) -> list[str]:
     return [hashlib.sha256(head[:size]).hexdigest()[:_OPENING_DIGITS] for size in _OPENINGS if size <= len(head)]
 
 
-def _key_with_name(name: str, content: bytes | memoryview) -> str:
-    """The key of a small capture in version 0.2.0."""
-    return hashlib.sha256(hashlib.sha256(content).digest() + os.fsencode(name)).hexdigest()
-
-
-def identity_of(name: str, head: bytes, length: int | None, lengths: Iterable[int] = ()) -> Identity:
+def identity_of(head: bytes, length: int | None, lengths: Iterable[int] = ()) -> Identity:
     """The identity of a capture from its first ``HEAD`` bytes, or all bytes where there are fewer."""
-    grown_from = []
-    for size in lengths:
-        if size < len(head):
-            grown_from.append(key_of(memoryview(head)[:size]))
-        if size <= len(head):
-            grown_from.append(_key_with_name(name, memoryview(head)[:size]))
+    grown_from = [key_of(memoryview(head)[:size]) for size in lengths if size < len(head)]
     return Identity(key_of(head), len(head) if len(head) < HEAD else length, _openings(head), grown_from)
 
 
@@ -121,7 +111,7 @@ def identify(name: str, storage_options: StorageOptions, lengths: Iterable[int] 
         head = _filled(opened, HEAD)
         compressed = not opened.seekable
         length = None if compressed else file.seek(0, os.SEEK_END)
-    return identity_of(name, head, length, lengths)
+    return identity_of(head, length, lengths)
 
 
 def measure(name: str, storage_options: StorageOptions) -> int:
@@ -234,7 +224,7 @@ class CapturedFile(PositionedFile):
         if self._is_resumed:
             return replace(identify(self.name, self._storage_options, lengths), length=self._position)
         if form_of(head) is None:
-            return identity_of(self.name, head, self.bytes, lengths)
+            return identity_of(head, self.bytes, lengths)
         found = identify(self.name, self._storage_options, lengths)
         return found if found.length is not None else replace(found, length=length)
 
@@ -313,8 +303,8 @@ class KnownCaptures:
                 self._by_key_of_copy[key] = number
             elif problem is None:
                 self._by_key[key] = number
-                if length < HEAD:
-                    self._by_opening.setdefault(_opening(key), []).append(number)
+                if key is not None and length < HEAD:
+                    self._by_opening.setdefault(key.rpartition("-")[0], []).append(number)
                 if moment is not None:
                     self._by_time.setdefault(moment, []).append(number)
 
@@ -365,13 +355,11 @@ class KnownCaptures:
         found = self.capture(key)
         return found is not None and found.settings == settings and found.length >= length
 
-    def lengths(self, name: str, identity: Identity) -> set[int]:
+    def lengths(self, identity: Identity) -> set[int]:
         """The lengths of the small captures that a file may have grown from."""
         most = HEAD if identity.length is None else identity.length
         alike = (number for opening in identity.openings for number in self._by_opening.get(opening, ()))
-        shorter = {self._columns["length"][number] for number in alike}
-        before = (row for row in self._named(name) if row.is_capture and row.length < HEAD and not _opening(row.key))
-        return {length for length in shorter if length < most} | {row.length for row in before if row.length <= most}
+        return {length for number in alike if (length := self._columns["length"][number]) < most}
 
     def longer(self, first_time: int | None, length: int) -> list[Known]:
         """The captures with more bytes than ``length`` and the same time of the first row, in microseconds."""
@@ -389,8 +377,3 @@ class KnownCaptures:
         # After a repair, a row may have no key: nobody knows what it was read from
         others = (row for row in self._named(name) if not row.is_capture or row.key is None)
         return list(dict.fromkeys([*found, *(row for row in copies if row is not None), *others]))
-
-
-def _opening(key: str | None) -> str:
-    """The opening in the key of a small capture; empty in a lake of version 0.2.0."""
-    return "" if key is None else key.rpartition("-")[0]

@@ -93,10 +93,7 @@ class _Plan:
         add = {table: [WrittenFile(table, *file) for file in files] for table, files in values["add"].items()}
         links = {name: {table: (run, plan) for table, (run, plan) in values[name].items()} for name in _LINKS}
         numbers = {table: [int(number) for number in captures] for table, captures in values["delete"].items()}
-        # A plan of version 0.2.0 has none
-        endings = {
-            table: [Ending.of(**ending) for ending in endings] for table, endings in values.get("endings", {}).items()
-        }
+        endings = {table: [Ending.of(**ending) for ending in endings] for table, endings in values["endings"].items()}
         return cls(int(values["run"]), add, numbers, endings, **links)
 
 
