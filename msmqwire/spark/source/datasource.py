@@ -64,7 +64,7 @@ from msmqwire.spark.executors import Sent, sent
 from msmqwire.spark.schema import SparkColumn, struct_type
 from msmqwire.spark.source.options import SourceOptions, described, is_lake, of_table
 from msmqwire.spark.source.planning import CapturePart, CapturePartition, plan
-from msmqwire.spark.source.pushdown import can_apply, filtered, narrowed
+from msmqwire.spark.source.pushdown import Pushdown, filtered, narrowed
 from msmqwire.spark.source.scan import Scan, converted, describe_problems
 
 if TYPE_CHECKING:
@@ -225,12 +225,5 @@ class MsmqReader(Sent, DataSourceReader):
         return replace(self.options, scan=narrowed(self.options.scan, self.filters))
 
 
-class PushdownReader(MsmqReader):
+class PushdownReader(Pushdown, MsmqReader):
     """A reader that also applies filters of the query."""
-
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 (Spark's name)
-        """Keep the filters that can be applied; return the others, which Spark applies."""
-        columns = {column.name: column for column in self.columns}
-        applied = [can_apply(condition, columns) for condition in filters]
-        self.filters = tuple(condition for condition, ours in zip(filters, applied, strict=True) if ours)
-        return [condition for condition, ours in zip(filters, applied, strict=True) if not ours]

@@ -6,9 +6,9 @@ tasks. So rows that a later run has replaced are not read, which ``spark.read.pa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import (
@@ -28,14 +28,10 @@ from msmqwire.spark.executors import Sent
 from msmqwire.spark.lake.scanning import LakeScan, Selection, Within, open_lake, time_within
 from msmqwire.spark.lake.schemas import LAKE_TABLES, table_schema
 from msmqwire.spark.schema import SparkColumn
-from msmqwire.spark.source.options import parse_networks, parse_object
+from msmqwire.spark.source.options import named, parse_networks, parse_object, parsed
 from msmqwire.spark.source.planning import SPLIT_SIZE
-from msmqwire.spark.source.pushdown import can_apply, filtered
+from msmqwire.spark.source.pushdown import Pushdown, filtered
 
-T = TypeVar("T")
-
-#: The options of a read of a lake, as documented.
-LAKE_OPTIONS = ("lake", "table", "run", "versionAsOf", "since", "until", "addresses", "storageOptions")
 # A file costs a task as much as reading this many bytes
 _OPEN_COST = 1 << 20
 
@@ -76,39 +72,38 @@ class LakeRead:
         ValueError
             An option is unknown or has a value that it cannot have; the message begins with both.
         """
-        given = {name.lower(): value.strip() for name, value in options.items()}
-        for name in options:
-            if name.lower() in ("path", "paths"):
-                raise ValueError("lake and a path: a lake is read with load() alone")
-            if name.lower() not in {one.lower() for one in LAKE_OPTIONS}:
-                raise ValueError(f"{name}: no such option of a lake; there are {', '.join(LAKE_OPTIONS)}")
-
-        def read(name: str, parse: Callable[[str], T], default: T) -> T:
-            text = given.get(name.lower())
-            try:
-                return default if text is None else parse(text)
-            except ValueError as error:
-                raise ValueError(f"{name}={error}") from None
-
-        table = given.get("table", "topology").lower()
+        if {"path", "paths"} & {name.lower() for name in options}:
+            raise ValueError("lake and a path: a lake is read with load() alone")
+        values = parsed(named(options, _PARSERS, of=" of a lake"), _PARSERS)
+        table = values.get("table", "topology")
         if table not in (*LAKE_TABLES, "accounting"):
-            raise ValueError(f"table={given['table']!r} is not one of {', '.join((*LAKE_TABLES, 'accounting'))}")
-        run, at = read("run", _number, None), read("versionAsOf", _number, None)
+            raise ValueError(f"table={table!r} is not one of {', '.join((*LAKE_TABLES, 'accounting'))}")
+        run, at = values.get("run"), values.get("version_as_of")
         if run is not None and at is not None:
             raise ValueError("run and versionAsOf: give one of them")
-        selection = Selection(
-            read("since", parse_time, None), read("until", parse_time, None), read("addresses", parse_networks, ())
-        )
+        selection = Selection(values.get("since"), values.get("until"), values.get("addresses", ()))
         selection.check(table)
-        nothing: dict[str, Any] = {}
-        storage = {name: str(value) for name, value in read("storageOptions", parse_object, nothing).items()}
-        return cls(given["lake"], table, run, at, selection, storage)
+        storage = {name: str(value) for name, value in values.get("storage_options", {}).items()}
+        return cls(values["lake"], table, run, at, selection, storage)
 
 
-def _number(text: str) -> int | None:
+def _number(text: str) -> int:
     if not text.isdecimal():
         raise ValueError(f"{text!r} is not a number")
     return int(text)
+
+
+#: The options of a read of a lake, as documented, and the function that parses each.
+_PARSERS: dict[str, Callable[[str], Any]] = {
+    "lake": str,
+    "table": str.lower,
+    "run": _number,
+    "versionAsOf": _number,
+    "since": parse_time,
+    "until": parse_time,
+    "addresses": parse_networks,
+    "storageOptions": parse_object,
+}
 
 
 @dataclass(frozen=True)
@@ -143,15 +138,8 @@ class LakeReader(Sent, DataSourceReader):
             yield filtered(batch, self.filters)
 
 
-class PushdownLakeReader(LakeReader):
+class PushdownLakeReader(Pushdown, LakeReader):
     """A reader that also applies filters of the query, to files and to rows."""
-
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 (Spark's name)
-        """Keep the filters that can be applied; return the others, which Spark applies."""
-        columns = {column.name: column for column in self.columns}
-        applied = [can_apply(condition, columns) for condition in filters]
-        self.filters = tuple(condition for condition, ours in zip(filters, applied, strict=True) if ours)
-        return [condition for condition, ours in zip(filters, applied, strict=True) if not ours]
 
 
 def _within(condition: Filter) -> list[Within]:

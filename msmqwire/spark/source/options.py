@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import Any, TypeVar
+from typing import Any
 
 from pyspark.sql.types import StructField, StructType
 
@@ -21,33 +21,11 @@ from msmqwire.errors import CaptureError
 from msmqwire.spark.schema import GUID_FORMS, SparkColumn, SparkGuid
 from msmqwire.spark.source.scan import ScanOptions
 
-T = TypeVar("T")
-
 # The key under which a table of a catalog keeps its options: in the metadata of its first column
 _OF_TABLE = "msmq.options"
 
-# As documented; Spark ignores the case of option names
-OPTIONS = (
-    "table",
-    "ports",
-    "addresses",
-    "since",
-    "until",
-    "mode",
-    "guid",
-    "recursive",
-    "pathGlobFilter",
-    "modifiedAfter",
-    "modifiedBefore",
-    "ignoreCorruptFiles",
-    "sequence",
-    "splitSize",
-    "storageOptions",
-    "maxBytesPerTrigger",
-    "failOnDataLoss",
-)
 # The name of the option in Spark's own file sources
-_ALIASES = {"recursivefilelookup": "recursive"}
+_ALIASES = {"recursiveFileLookup": "recursive"}
 
 # Options of Spark's own file sources that are not taken, and what does the same
 _INSTEAD = {
@@ -57,7 +35,6 @@ _INSTEAD = {
     "latestfirst": "captures are read in the order of their names",
 }
 
-_SECRET = {"storageoptions"}
 _UNITS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
 
 
@@ -73,7 +50,7 @@ class SourceOptions:
         The rows to read, of one table.
     recursive : bool
         Read the files of subfolders as well.
-    name_glob : str or None
+    path_glob_filter : str or None
         Read only files whose names, without folders, match this glob.
     modified_after, modified_before : int or None
         Read only files that were last changed after, or before, this time in nanoseconds since 1970.
@@ -94,7 +71,7 @@ class SourceOptions:
     paths: tuple[str, ...]
     scan: ScanOptions
     recursive: bool = False
-    name_glob: str | None = None
+    path_glob_filter: str | None = None
     modified_after: int | None = None
     modified_before: int | None = None
     ignore_corrupt_files: bool | None = None
@@ -154,7 +131,7 @@ class SourceOptions:
         # A file whose time is unknown is read
         modified = file.modified_ns
         return (
-            (self.name_glob is None or fnmatchcase(name, self.name_glob))
+            (self.path_glob_filter is None or fnmatchcase(name, self.path_glob_filter))
             and (self.modified_after is None or modified is None or modified > self.modified_after)
             and (self.modified_before is None or modified is None or modified < self.modified_before)
         )
@@ -168,53 +145,58 @@ class SourceOptions:
         ValueError
             An option is unknown or has a value that it cannot have; the message begins with both.
         """
-        given = {_ALIASES.get(name.lower(), name.lower()): value for name, value in options.items()}
-        several, one = given.pop("paths", None), given.pop("path", None)
+        known = {name.lower(): value for name, value in options.items()}
+        several, one = known.get("paths"), known.get("path")
         paths = tuple(json.loads(several)) if several is not None else (one,) if one is not None else ()
         if not paths:
             raise ValueError('no path: read.format("msmq").load("captures/*.pcapng")')
         for name in options:
-            lower = name.lower()
-            if lower in _INSTEAD:
-                raise ValueError(f"{name}: no such option; {_INSTEAD[lower]}")
-            if _ALIASES.get(lower, lower) not in {"path", "paths", *(one.lower() for one in OPTIONS)}:
-                raise ValueError(f"{name}: no such option; there are {', '.join(OPTIONS)}")
-
-        def read(name: str, parse: Callable[[str], T], default: T) -> T:
-            text = given.get(name.lower())
-            if text is None:
-                return default
-            try:
-                return parse(text.strip())
-            except ValueError as error:
-                raise ValueError(f"{name}={error}") from None
-
+            if name.lower() in _INSTEAD:
+                raise ValueError(f"{name}: no such option; {_INSTEAD[name.lower()]}")
+        given = named(options, _PARSERS, ignored=("path", "paths"))
+        values = parsed(given, _PARSERS)
+        read = {name: values.pop(name) for name in _OF_READING if name in values}
         scan = ScanOptions(
-            (given.get("table", "topology").lower(),),
-            given.get("mode", "PERMISSIVE").upper(),  # type: ignore[arg-type] # checked there
-            ReadOptions(
-                ports=read("ports", parse_ports, None),
-                addresses=read("addresses", parse_networks, ()),
-                since=read("since", parse_time, None),
-                until=read("until", parse_time, None),
-                guid=read("guid", parse_guid, "text"),
-            ),
-            read("storageOptions", parse_object, {}),
+            (values.pop("table", "topology"),),
+            values.pop("mode", "PERMISSIVE"),
+            ReadOptions(**{"guid": "text", **read}),
+            values.pop("storage_options", {}),
         )
-        return cls(
-            paths,
-            scan,
-            recursive=read("recursive", parse_bool, False),
-            name_glob=given.get("pathglobfilter"),
-            modified_after=read("modifiedAfter", parse_time, None),
-            modified_before=read("modifiedBefore", parse_time, None),
-            ignore_corrupt_files=read("ignoreCorruptFiles", parse_bool, None),
-            sequence=read("sequence", parse_bool, False),
-            split_size=read("splitSize", parse_size, None),
-            max_bytes_per_trigger=read("maxBytesPerTrigger", parse_limit, None),
-            fail_on_data_loss=read("failOnDataLoss", parse_bool, True),
-            given={name: given[name.lower()] for name in OPTIONS if name.lower() in given.keys() - _SECRET},
-        )
+        return cls(paths, scan, given={name: given[name] for name in OPTIONS if name in given}, **values)
+
+
+def named(
+    options: Mapping[str, str], known: Collection[str], *, ignored: Collection[str] = (), of: str = ""
+) -> dict[str, str]:
+    """Options by their documented names, since Spark ignores the case of names.
+
+    Raises
+    ------
+    ValueError
+        There is no such option.
+    """
+    names = {**{name.lower(): name for name in known}, **{name.lower(): _ALIASES[name] for name in _ALIASES}}
+    for name in options:
+        if name.lower() not in (*names, *ignored):
+            raise ValueError(f"{name}: no such option{of}; there are {', '.join(known)}")
+    return {names[name.lower()]: value for name, value in options.items() if name.lower() in names}
+
+
+def parsed(given: Mapping[str, str], parsers: Mapping[str, Callable[[str], Any]]) -> dict[str, Any]:
+    """The values of options, by their names in snake_case.
+
+    Raises
+    ------
+    ValueError
+        An option has a value that it cannot have; the message begins with both.
+    """
+    values = {}
+    for name, text in given.items():
+        try:
+            values[re.sub("[A-Z]", lambda match: f"_{match[0].lower()}", name)] = parsers[name](text.strip())
+        except ValueError as error:
+            raise ValueError(f"{name}={error}") from None
+    return values
 
 
 def is_lake(options: Mapping[str, str]) -> bool:
@@ -292,3 +274,29 @@ def parse_object(text: str) -> dict[str, Any]:
         # The text may contain a secret
         raise ValueError('(not shown) is not a JSON object, as in {"endpoint_override": "http://localhost:9000"}')
     return value
+
+
+#: The options as documented, and the function that parses each.
+_PARSERS: dict[str, Callable[[str], Any]] = {
+    "table": str.lower,
+    "ports": parse_ports,
+    "addresses": parse_networks,
+    "since": parse_time,
+    "until": parse_time,
+    "mode": str.upper,
+    "guid": parse_guid,
+    "recursive": parse_bool,
+    "pathGlobFilter": str,
+    "modifiedAfter": parse_time,
+    "modifiedBefore": parse_time,
+    "ignoreCorruptFiles": parse_bool,
+    "sequence": parse_bool,
+    "splitSize": parse_size,
+    "storageOptions": parse_object,
+    "maxBytesPerTrigger": parse_limit,
+    "failOnDataLoss": parse_bool,
+}
+# The fields of ReadOptions among them
+_OF_READING = ("ports", "addresses", "since", "until", "guid")
+#: The options that an offset of a stream notes: storageOptions have secrets.
+OPTIONS = tuple(name for name in _PARSERS if name != "storageOptions")

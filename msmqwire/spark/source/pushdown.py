@@ -54,6 +54,19 @@ _SEARCHES: dict[type[Filter], Callable[..., Any]] = {
 _LOWER, _UPPER = (EqualTo, GreaterThan, GreaterThanOrEqual), (EqualTo, LessThan, LessThanOrEqual)
 
 
+class Pushdown:
+    """Makes a reader apply filters of the query; unless they are allowed, Spark refuses a reader with this method."""
+
+    columns: tuple[SparkColumn, ...]
+    filters: tuple[Filter, ...]
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 (Spark's name)
+        """Keep the filters that can be applied; return the others, which Spark applies."""
+        columns = {column.name: column for column in self.columns}
+        self.filters = tuple(condition for condition in filters if can_apply(condition, columns))
+        return [condition for condition in filters if not can_apply(condition, columns)]
+
+
 def can_apply(condition: Filter, columns: Mapping[str, SparkColumn]) -> bool:
     """Whether ``filtered`` can apply a filter to batches of these columns."""
     if isinstance(condition, Not):
