@@ -13,7 +13,7 @@ from pyspark.sql.functions import col, explode
 from pyspark.sql.types import StructType
 
 from msmqwire.capture import ReadOptions
-from msmqwire.spark.lake.scanning import Within, open_lake, pruned, time_within, version
+from msmqwire.spark.lake.scanning import Selection, open_lake, pruned, version
 from msmqwire.spark.lake.storage import LakeOptions, Storage
 
 # With the defaults of Spark a task lists each file: 10 s of CPU time for 1,000 files
@@ -67,29 +67,24 @@ def read(
     >>> lake.read(spark, "lake", "topology", since=1709510400_000_000_000).count()  # doctest: +SKIP
     """
     window = ReadOptions(since=since, until=until)
-    start, end = window.since, window.until
-    table = table.lower()
-    if table == "accounting" and (start is not None or end is not None):
-        raise ValueError("since and until: accounting has rows of captures; filter on first_time and last_time")
-    names = None if captures is None else list(captures)
-    conditions = time_within(start, end)
-    if names:
-        conditions.append(Within("file", tuple((name, name) for name in names)))
+    names = None if captures is None else tuple(captures)
+    selection = Selection(window.since, window.until, (), names)
+    selection.check(table)
     store = open_lake(lake, lake_options)
     found = store.table(table)
-    files = pruned(found.active(version(store, found, run)), conditions)
-    paths = [] if names == [] else [str(path) for path in files["path"].to_pylist()]
+    files = pruned(found.active(version(store, found, run)), selection.conditions())
+    paths = [str(path) for path in files["path"].to_pylist()]
     # A Delta table has its schema as Spark writes it
     schema = StructType.fromJson(json.loads(found.delta.schema().to_json()))
-    frame = _parquet(spark, store.storage, table, paths, schema)
-    if table == "accounting":
+    frame = _parquet(spark, store.storage, found.name, paths, schema)
+    if found.name == "accounting":
         replaced = frame.select(explode("replaces").alias("capture"))
         frame = frame.join(replaced, "capture", "left_anti")
-    if start is not None:
-        frame = frame.where(col("time_ns") >= start)
-    if end is not None:
-        frame = frame.where(col("time_ns") < end)
-    return frame if names is None else frame.where(col("file").isin(names))
+    if window.since is not None:
+        frame = frame.where(col("time_ns") >= window.since)
+    if window.until is not None:
+        frame = frame.where(col("time_ns") < window.until)
+    return frame if names is None else frame.where(col("file").isin(list(names)))
 
 
 def _parquet(spark: SparkSession, storage: Storage, table: str, paths: list[str], schema: StructType) -> DataFrame:
