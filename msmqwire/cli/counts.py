@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msmqwire.cli.console import say
@@ -11,47 +11,58 @@ from msmqwire.errors import counted
 
 if TYPE_CHECKING:
     from msmqwire.capture import TablesReader
+    from msmqwire.capture.stats import FrameCounts
 
 _PROBLEMS_SHOWN = 10
 _HOSTS_SHOWN = 8
 
 
-def report(reader: TablesReader, refused: int, *, quiet: bool, payloads: bool = True) -> int:
-    """Print what became of every frame and payload, unless ``quiet``; the exit status of reading.
+def report(lines: Iterable[str], status: int, *, quiet: bool) -> int:
+    """Print lines to standard error, unless ``quiet``; the exit status."""
+    for line in () if quiet else lines:
+        say(line)
+    return status
+
+
+def counts(reader: TablesReader, refused: int, *, payloads: bool = True) -> tuple[list[str], int]:
+    """What became of every frame and payload of captures, in lines, and the exit status of reading.
 
     ``refused`` is the number of files that are no captures. If ``payloads`` is false, payloads that cannot be decoded
     do not count.
     """
-    lines, status = counts(reader, refused, payloads=payloads)
-    if not quiet:
-        say_all(lines)
-    return status
-
-
-def say_all(lines: Iterable[str]) -> None:
-    """Print lines to standard error."""
-    for line in lines:
-        say(line)
-
-
-def counts(reader: TablesReader, refused: int, *, payloads: bool = True) -> tuple[list[str], int]:
-    """The lines and the exit status of ``report``."""
     stats, tables = reader.stats, reader.tables.values()
-    faults: Counter[str] = sum((table.faults for table in tables if payloads), Counter())
-    encrypted = sum(table.encrypted for table in tables if payloads)
-    # The faults of messages that may be notifications are in messages, if that is read
-    unread = sum(table.unread for table in tables if payloads and "messages" not in reader.tables)
     rows = {table.name: table.rows for table in tables}
-    lines = [*stats.report(rows, faults, encrypted=encrypted, unread=unread)]
-    lines += [f"{each.file}: at byte {each.offset:,}: {each.text}" for each in stats.problems[:_PROBLEMS_SHOWN]]
-    if len(stats.problems) > _PROBLEMS_SHOWN:
-        lines.append(f"... and {counted(len(stats.problems) - _PROBLEMS_SHOWN, 'more problem')}")
+    faults: Counter[str] = sum((table.faults for table in tables), Counter())
+    encrypted, unread = sum(table.encrypted for table in tables), sum(table.unread for table in tables)
+    problems = [f"{each.file}: at byte {each.offset:,}: {each.text}" for each in stats.problems]
+    lines, status = described(stats, rows, faults, encrypted, unread, problems, payloads=payloads)
     if refused:
         lines.append(f"{counted(refused, 'file')} not read")
     if not any(rows.values()):
         lines += _unselected(reader)
-    lost = stats.lost or stats.bytes_skipped or stats.problems
-    return lines, 2 if lost or faults or encrypted or unread or refused else 0
+    return lines, 2 if refused else status
+
+
+def described(
+    stats: FrameCounts,
+    rows: Mapping[str, int],
+    faults: Mapping[str, int],
+    encrypted: int,
+    unread: int,
+    problems: Sequence[str],
+    *,
+    payloads: bool,
+) -> tuple[list[str], int]:
+    """The lines and the exit status of counts, as of ``counts``."""
+    if not payloads:
+        faults, encrypted, unread = {}, 0, 0
+    elif "messages" in rows:  # which has the faults of messages that may be notifications
+        unread = 0
+    lines = [*stats.report(rows, faults, encrypted=encrypted, unread=unread), *problems[:_PROBLEMS_SHOWN]]
+    if len(problems) > _PROBLEMS_SHOWN:
+        lines.append(f"... and {counted(len(problems) - _PROBLEMS_SHOWN, 'more problem')}")
+    lost = stats.lost or stats.bytes_skipped or problems
+    return lines, 2 if lost or faults or encrypted or unread else 0
 
 
 def _unselected(reader: TablesReader) -> Iterator[str]:

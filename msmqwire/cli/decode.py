@@ -73,7 +73,7 @@ from msmqwire.cli.arguments import (
     usable_cores,
 )
 from msmqwire.cli.console import CommandError, did_you_mean, meant, optional, say
-from msmqwire.cli.counts import report
+from msmqwire.cli.counts import counts, report
 from msmqwire.cli.formats import FORMATS, ONE_TABLE, chosen_format, table_writer
 from msmqwire.cli.progress import progress
 from msmqwire.cli.target import Sink, is_terminal, open_target
@@ -247,7 +247,7 @@ def _decode_captures(options: argparse.Namespace, format: str) -> int:
                 if left == 0:
                     break
             output.finish()
-    status = report(reader, refused, quiet=options.quiet)
+    status = report(*counts(reader, refused), quiet=options.quiet)
     if condition is not None and not options.quiet:
         say(f"--where is true for {counted(found, 'row')}")
     if left == 0 and not options.quiet:

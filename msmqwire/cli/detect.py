@@ -47,7 +47,7 @@ from msmqwire.cli.arguments import (
     usable_cores,
 )
 from msmqwire.cli.console import CommandError, optional, say
-from msmqwire.cli.counts import counts, say_all
+from msmqwire.cli.counts import counts, report
 from msmqwire.cli.findings import FORMATS, write
 from msmqwire.cli.lake_rows import check_lake, lake_counts, lake_rows
 from msmqwire.cli.progress import progress
@@ -81,8 +81,7 @@ def run(options: argparse.Namespace) -> int:
     check_captures_or_lake(options)
     names, refused = ([], 0) if options.lake else capture_files(options.files)
     detector, lines, status = detect(options, names, refused)
-    if not options.quiet:
-        say_all(lines)
+    report(lines, status, quiet=options.quiet)
     findings = detector.findings()
     format = options.format or ("table" if is_terminal(options.output) else "json")
     with open_target(options.output, options.files) as sink:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from msmqwire.cli.arguments import capture_files, read_options
 from msmqwire.cli.console import CommandError, json_line, say
-from msmqwire.cli.counts import report
+from msmqwire.cli.counts import counts, report
 from msmqwire.cli.progress import progress
 from msmqwire.errors import counted
 
@@ -47,7 +47,7 @@ def extract(options: argparse.Namespace, condition: Condition | None) -> int:
         say(
             f"{counted(folder.kinds.total(), 'body', 'bodies')} written to {options.extract}" + (kinds and f": {kinds}")
         )
-    return report(reader, refused, quiet=options.quiet)
+    return report(*counts(reader, refused), quiet=options.quiet)
 
 
 class _Folder:

@@ -8,13 +8,10 @@ from typing import TYPE_CHECKING
 
 from msmqwire.cli.arguments import read_options
 from msmqwire.cli.console import CommandError, optional
-from msmqwire.cli.counts import say_all
-from msmqwire.errors import counted
+from msmqwire.cli.counts import described
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-_PROBLEMS_SHOWN = 10
 
 
 def check_lake(options: argparse.Namespace, table: str, purpose: str) -> None:
@@ -42,29 +39,10 @@ def lake_rows(
             yield table, batch
 
 
-def report_lake(options: argparse.Namespace, *, payloads: bool = True) -> int:
-    """Print what became of every frame and payload of a lake, unless ``--quiet``; the exit status of reading.
-
-    If ``payloads`` is false, payloads that cannot be decoded do not count.
-    """
-    lines, status = lake_counts(options, payloads=payloads)
-    if not options.quiet:
-        say_all(lines)
-    return status
-
-
 def lake_counts(options: argparse.Namespace, *, payloads: bool = True) -> tuple[list[str], int]:
-    """The lines and the exit status of ``report_lake``."""
+    """What became of every frame and payload of a lake, in lines, and the exit status of reading; as of ``counts``."""
     from msmqwire.spark.lake.scanning import totals
 
     total, problems = totals(options.lake)
-    faults = total.faults if payloads else {}
-    encrypted = total.encrypted if payloads else 0
-    # The faults of messages that may be notifications are in messages, if the lake has that table
-    unread = total.unread if payloads and "messages" not in total.rows else 0
-    lines = [*total.report(total.rows, faults, encrypted=encrypted, unread=unread)]
-    lines += [f"not read: {problem}" for problem in problems[:_PROBLEMS_SHOWN]]
-    if len(problems) > _PROBLEMS_SHOWN:
-        lines.append(f"... and {counted(len(problems) - _PROBLEMS_SHOWN, 'more file')}")
-    lost = total.lost or total.bytes_skipped or problems
-    return lines, 2 if lost or faults or encrypted or unread else 0
+    unread = [f"not read: {problem}" for problem in problems]
+    return described(total, total.rows, total.faults, total.encrypted, total.unread, unread, payloads=payloads)

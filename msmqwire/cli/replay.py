@@ -25,8 +25,7 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from msmqwire.cli.arguments import (
@@ -38,9 +37,9 @@ from msmqwire.cli.arguments import (
     moment,
 )
 from msmqwire.cli.console import optional, print_json, printable, say
-from msmqwire.cli.counts import report
+from msmqwire.cli.counts import counts, report
 from msmqwire.cli.enterprise import add_directory, open_directory
-from msmqwire.cli.lake_rows import check_lake, report_lake
+from msmqwire.cli.lake_rows import check_lake, lake_counts
 from msmqwire.errors import counted
 
 if TYPE_CHECKING:
@@ -68,9 +67,9 @@ def run(options: argparse.Namespace) -> int:
     directory = None if options.directory is None else open_directory(options.directory)
     if options.lake:
         check_lake(options, "notifications", "msmqwire replay --lake")
-    found, report_counts = (_read_lake if options.lake else _read_captures)(options, directory)
+    found, counted_lines = (_read_lake if options.lake else _read_captures)(options, directory)
     verdicts = _print(options, found.queues, directory)
-    status = report_counts()
+    status = report(*counted_lines, quiet=options.quiet)
     if not options.quiet:
         say(
             f"{counted(found.messages, 'notification message')}: {counted(len(found.queues), 'queue')}, "
@@ -81,17 +80,17 @@ def run(options: argparse.Namespace) -> int:
     return 2 if {"malformed", "version"} & found.rules.keys() else status
 
 
-def _read_captures(options: argparse.Namespace, directory: Directory | None) -> tuple[Replay, Callable[[], int]]:
+def _read_captures(options: argparse.Namespace, directory: Directory | None) -> tuple[Replay, tuple[list[str], int]]:
     from msmqwire.capture import read_tables
     from msmqwire.notification.replay import COLUMNS, replay
 
     files, refused = capture_files(options.files)
     with read_tables(files, "notifications", columns={"notifications": COLUMNS}) as reader:
         found = replay((batch for _, batch in reader), at=options.at, directory=directory)
-    return found, partial(report, reader, refused, quiet=options.quiet)
+    return found, counts(reader, refused)
 
 
-def _read_lake(options: argparse.Namespace, directory: Directory | None) -> tuple[Replay, Callable[[], int]]:
+def _read_lake(options: argparse.Namespace, directory: Directory | None) -> tuple[Replay, tuple[list[str], int]]:
     import pyarrow as pa
 
     from msmqwire.notification.replay import COLUMNS, in_order, replay
@@ -100,7 +99,7 @@ def _read_lake(options: argparse.Namespace, directory: Directory | None) -> tupl
     columns = [*(name for name in COLUMNS if name != "time"), "time_ns", "stream_offset"]
     batches = list(lake.batches(options.lake, "notifications", columns))
     rows = in_order(pa.Table.from_batches(batches)).to_batches() if batches else []
-    return replay(rows, at=options.at, directory=directory), partial(report_lake, options)
+    return replay(rows, at=options.at, directory=directory), lake_counts(options)
 
 
 def _disregarded(found: Replay) -> str:

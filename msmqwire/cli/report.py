@@ -36,7 +36,7 @@ from msmqwire.cli.arguments import (
     read_options,
 )
 from msmqwire.cli.console import optional, say
-from msmqwire.cli.counts import say_all
+from msmqwire.cli.counts import report
 from msmqwire.cli.detect import detect
 from msmqwire.cli.lake_rows import lake_rows
 from msmqwire.cli.target import open_target
@@ -76,8 +76,8 @@ def run(options: argparse.Namespace) -> int:
             messages=_first_messages(options, names),
         )
         sink.write(html.encode("utf-8", "replace"))
+    report(lines, status, quiet=options.quiet)
     if not options.quiet:
-        say_all(lines)
         say(counted(len(findings), "finding"))
     return status
 

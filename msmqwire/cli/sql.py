@@ -34,7 +34,7 @@ from msmqwire.cli.arguments import (
     read_options,
 )
 from msmqwire.cli.console import CommandError, optional, say
-from msmqwire.cli.counts import report
+from msmqwire.cli.counts import counts, report
 from msmqwire.cli.formats import FORMATS, chosen_format, table_writer
 from msmqwire.cli.target import open_target
 from msmqwire.errors import counted
@@ -81,10 +81,10 @@ def run(options: argparse.Namespace) -> int:
             writer.finish()
         # A table that is used twice is read twice, with the same counts
         readers = {next(iter(reader.tables)): reader for reader in database.readers}
-        status = max((report(reader, refused, quiet=options.quiet) for reader in readers.values()), default=0)
+        statuses = [report(*counts(reader, refused), quiet=options.quiet) for reader in readers.values()]
     if not options.quiet:
         say(counted(rows, "row"))
-    return status
+    return max(statuses, default=0)
 
 
 def _statement(text: str) -> str:

@@ -50,9 +50,9 @@ from msmqwire.cli.arguments import (
     usable_cores,
 )
 from msmqwire.cli.console import CommandError, optional, say
-from msmqwire.cli.counts import report
+from msmqwire.cli.counts import counts, report
 from msmqwire.cli.formats import FORMATS, ONE_TABLE, chosen_format, table_writer
-from msmqwire.cli.lake_rows import check_lake, lake_rows, report_lake
+from msmqwire.cli.lake_rows import check_lake, lake_counts, lake_rows
 from msmqwire.cli.progress import progress
 from msmqwire.cli.target import open_target
 from msmqwire.errors import counted
@@ -108,13 +108,13 @@ def _read_captures(options: argparse.Namespace) -> tuple[Summary, int]:
         for table, batch in reader:
             summary.add(table, batch)
             show(reader.stats.bytes_read)
-    return summary, report(reader, refused, quiet=options.quiet)
+    return summary, report(*counts(reader, refused), quiet=options.quiet)
 
 
 def _read_lake(options: argparse.Namespace) -> tuple[Summary, int]:
     from msmqwire.insight import COLUMNS, summarize
 
-    return summarize(lake_rows(options, COLUMNS)), report_lake(options)
+    return summarize(lake_rows(options, COLUMNS)), report(*lake_counts(options), quiet=options.quiet)
 
 
 def _write(options: argparse.Namespace, format: str, summary: Summary) -> None:
