@@ -6,7 +6,7 @@ import shutil
 from typing import TYPE_CHECKING
 
 from msmqwire.capture.schema import CAPTURE
-from msmqwire.cli.formats.cells import Array, joined, lists_like, pc, text, utf8_of
+from msmqwire.cli.formats.cells import Array, LineWriter, joined, lists_like, pc, text, utf8_of
 from msmqwire.cli.formats.people import column, filled, fitted, phrase, route, shown, title, titles_of, without_empty
 
 if TYPE_CHECKING:
@@ -18,11 +18,11 @@ _ROUTE = ("src", "src_port", "dst", "dst_port")
 _NOT_SHOWN = {"first_frame", "version", "index", "transport", "stream_offset"}
 
 
-class Writer:
+class Writer(LineWriter):
     """Lines; on a terminal each is truncated to its width."""
 
     def __init__(self, sink: Sink, schema: pa.Schema, *, table: str = "") -> None:
-        self._sink = sink
+        super().__init__(sink)
         self._table = f"{table:13}  " if table else ""
         self._width = shutil.get_terminal_size().columns if sink.isatty() else None
         names = schema.names
@@ -34,14 +34,6 @@ class Writer:
         if self._has_route:
             apart |= {*_ROUTE, *_NOT_SHOWN}
         self._fields = [name for name in names if name not in apart]
-
-    def write(self, batch: pa.RecordBatch) -> None:
-        """Write a line a row."""
-        self._sink.write_lines(self._lines, batch)
-
-    def finish(self) -> None:
-        """Lines need no end."""
-        self._sink.finish()
 
     def _lines(self, batch: pa.RecordBatch) -> memoryview:
         rows = len(batch)

@@ -10,13 +10,16 @@ import re
 from collections.abc import Callable, Sequence
 from functools import cache
 from struct import pack
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute
 
 from msmqwire.cli.console import UNPRINTABLE
 from msmqwire.columns.plain import strings
+
+if TYPE_CHECKING:
+    from msmqwire.cli.target import Sink
 
 # pyarrow's stubs do not know functions of arrays and Python values
 Array = Any
@@ -52,6 +55,24 @@ def integer(value: int) -> Any:
 NO_TEXT: Any = pa.nulls(1, pa.string())[0]
 _ZERO = integers([0])
 _FALSE: Any = pa.Array.from_buffers(pa.bool_(), 1, [None, pa.py_buffer(b"\0")])[0]
+
+
+class LineWriter:
+    """Base of the writers whose rows are lines, which ``_lines`` makes of a batch."""
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Write the lines of a batch."""
+        self._sink.write_lines(self._lines, batch)
+
+    def finish(self) -> None:
+        """Wait for the lines to be written; lines need no end."""
+        self._sink.finish()
+
+    def _lines(self, batch: pa.RecordBatch) -> memoryview:
+        raise NotImplementedError
 
 
 def json_text(array: Array) -> Array:

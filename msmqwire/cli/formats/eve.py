@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from msmqwire.cli.formats.cells import Array, joined, json_text, pc, utf8_of
+from msmqwire.cli.formats.cells import Array, LineWriter, joined, json_text, pc, utf8_of
 
 if TYPE_CHECKING:
     from msmqwire.cli.target import Sink
@@ -25,21 +25,13 @@ _NAMES = {
 }
 
 
-class Writer:
+class Writer(LineWriter):
     """UTF-8, a line feed after each event."""
 
     def __init__(self, sink: Sink, schema: pa.Schema, *, table: str = "") -> None:
-        self._sink = sink
+        super().__init__(sink)
         self._own = [name for name in schema.names if name not in _NAMES]
         self._start = f'"msmq":{{"table":{json.dumps(table)}'
-
-    def write(self, batch: pa.RecordBatch) -> None:
-        """Write an event a row."""
-        self._sink.write_lines(self._lines, batch)
-
-    def finish(self) -> None:
-        """Lines need no end."""
-        self._sink.finish()
 
     def _lines(self, batch: pa.RecordBatch) -> memoryview:
         parts: list[Array | str] = ["{"]

@@ -7,27 +7,19 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from msmqwire.cli.formats.cells import Array, joined, json_text, utf8_of
+from msmqwire.cli.formats.cells import Array, LineWriter, joined, json_text, utf8_of
 
 if TYPE_CHECKING:
     from msmqwire.cli.target import Sink
 
 
-class Writer:
+class Writer(LineWriter):
     """UTF-8, a line feed after each object."""
 
     def __init__(self, sink: Sink, schema: pa.Schema, *, table: str = "") -> None:
-        self._sink = sink
+        super().__init__(sink)
         self._start = f'{{"table":{json.dumps(table)},' if table else "{"
         self._keys = [f"{json.dumps(name)}:" for name in schema.names]
-
-    def write(self, batch: pa.RecordBatch) -> None:
-        """Write an object a row."""
-        self._sink.write_lines(self._lines, batch)
-
-    def finish(self) -> None:
-        """Lines need no end."""
-        self._sink.finish()
 
     def _lines(self, batch: pa.RecordBatch) -> memoryview:
         parts: list[Array | str] = []

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from msmqwire.cli.console import UNPRINTABLE
-from msmqwire.cli.formats.cells import NO_TEXT, Array, joined, json_text, pc, plain_text, text, utf8_of
+from msmqwire.cli.formats.cells import NO_TEXT, Array, LineWriter, joined, json_text, pc, plain_text, text, utf8_of
 
 if TYPE_CHECKING:
     from msmqwire.cli.target import Sink
@@ -20,22 +20,14 @@ _FORMULA = r"^[\s\x{a0}\x{3000}\x{feff}]*[=+\-@\t\r\n\x{ff1d}\x{ff0b}\x{ff0d}\x{
 _QUOTED = '[",\r\n;\t]|^$'
 
 
-class Writer:
+class Writer(LineWriter):
     """A header, then a record a row, each ended by CR LF; null is an empty cell, lists and structs are compact JSON."""
 
     def __init__(self, sink: Sink, schema: pa.Schema, *, table: str = "") -> None:
-        self._sink = sink
+        super().__init__(sink)
         self._sink.write((",".join(schema.names) + "\r\n").encode())
 
-    def write(self, batch: pa.RecordBatch) -> None:
-        """Write a record a row."""
-        self._sink.write_lines(self._records, batch)
-
-    def finish(self) -> None:
-        """Records need no end."""
-        self._sink.finish()
-
-    def _records(self, batch: pa.RecordBatch) -> memoryview:
+    def _lines(self, batch: pa.RecordBatch) -> memoryview:
         parts: list[Array | str] = []
         for column in batch.columns:
             parts += ["," if parts else "", _cells(column, terminal=self._sink.isatty())]
