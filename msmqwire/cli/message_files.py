@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import IO, TYPE_CHECKING, Any
 
 from msmqwire.cli.console import CommandError
@@ -17,18 +17,29 @@ if TYPE_CHECKING:
     from msmqwire.session import MessageReceived
 
 # A sender chooses the names of queues
-_MOST_OPEN = 256
 _MOST_NAMES = 1024
 _OTHERS = "others"
 
 
 class MessageOutput:
-    """Writes messages as rows of the table ``messages``."""
+    """Writes messages as rows of the table ``messages``: to a file for each queue in a directory, or standard output.
+
+    Raises
+    ------
+    CommandError
+        The directory, which is made, cannot be written, or standard output is closed.
+    """
 
     def __init__(self, directory: str | None) -> None:
         self._directory = directory
-        self._files: dict[str, IO[bytes]] = {}
         self._stems: set[str] = set()
+        if directory is None:
+            standard_output()
+            return
+        with errors_of(directory):
+            os.makedirs(directory, exist_ok=True)
+        if not os.access(directory, os.W_OK | os.X_OK):
+            raise CommandError(f"cannot write {directory}: no permission to make files in it")
 
     def write(self, received: Sequence[MessageReceived]) -> None:
         """Write messages; those that are recoverable are on disk when it returns, unless the output is no file.
@@ -41,19 +52,19 @@ class MessageOutput:
             The reader of a pipe has closed it.
         """
         if self._directory is None:
-            self._write(standard_output().buffer, "standard output", received)
+            _write(standard_output().buffer, "standard output", received)
             return
         queues: dict[str, list[MessageReceived]] = {}
         for each in received:
             queues.setdefault(self._stem(each), []).append(each)
         for stem, messages in queues.items():
             path = os.path.join(self._directory, f"{stem}.jsonl")
-            self._write(self._file(path), path, messages)
-
-    def close(self) -> None:
-        """Close the files."""
-        while self._files:
-            self._files.popitem()[1].close()
+            with errors_of(path):
+                is_new = not os.path.exists(path)
+                with open(path, "ab") as file:
+                    _write(file, path, messages)
+                if is_new:
+                    _sync_directory(self._directory)
 
     def _stem(self, received: MessageReceived) -> str:
         """The name of the file of a message's queue."""
@@ -64,30 +75,17 @@ class MessageOutput:
             self._stems.add(stem)
         return stem
 
-    def _write(self, file: IO[bytes], name: str, received: Sequence[MessageReceived]) -> None:
-        sink = Sink(file, name)
-        batch = rows_of(received)
-        writer = table_writer("json", sink, batch.schema)
-        writer.write(batch)
-        writer.finish()
-        if any(each.message.delivery_mode == "recoverable" for each in received):
-            with errors_of(name):
-                file.flush()
-                if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                    os.fsync(file.fileno())
 
-    def _file(self, path: str) -> IO[bytes]:
-        file = self._files.pop(path, None)
-        if file is None:
-            with errors_of(path):
-                is_new = not os.path.exists(path)
-                file = open(path, "ab")  # noqa: SIM115
-                if is_new:
-                    _sync_directory(os.path.dirname(path))
-        self._files[path] = file
-        if len(self._files) > _MOST_OPEN:
-            self._files.pop(next(iter(self._files))).close()
-        return file
+def _write(file: IO[bytes], name: str, received: Sequence[MessageReceived]) -> None:
+    batch = rows_of(received)
+    writer = table_writer("json", Sink(file, name), batch.schema)
+    writer.write(batch)
+    writer.finish()
+    if any(each.message.delivery_mode == "recoverable" for each in received):
+        with errors_of(name):
+            file.flush()
+            if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                os.fsync(file.fileno())
 
 
 def rows_of(received: Sequence[MessageReceived]) -> Any:
@@ -96,29 +94,6 @@ def rows_of(received: Sequence[MessageReceived]) -> Any:
 
     packets = [each.packet for each in received]
     return TABLES["messages"].decode_batch(packets).to_arrow(guid="text", dictionaries=False)
-
-
-@contextlib.contextmanager
-def message_output(directory: str | None) -> Iterator[MessageOutput]:
-    """The output of messages: a file for each queue in a directory, which is made, or standard output.
-
-    Raises
-    ------
-    CommandError
-        The directory cannot be made, or standard output is closed.
-    """
-    if directory is None:
-        standard_output()
-    else:
-        with errors_of(directory):
-            os.makedirs(directory, exist_ok=True)
-        if not os.access(directory, os.W_OK | os.X_OK):
-            raise CommandError(f"cannot write {directory}: no permission to make files in it")
-    output = MessageOutput(directory)
-    try:
-        yield output
-    finally:
-        output.close()
 
 
 def _sync_directory(directory: str) -> None:

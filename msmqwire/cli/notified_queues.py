@@ -70,9 +70,6 @@ class NotifiedQueues:
             for record in self._processor.process(each.message.body, Envelope.of(each.message)):
                 print_json(self._as_json(record))
 
-    def close(self) -> None:
-        """Nothing: nothing is kept open."""
-
     def _as_json(self, record: Record) -> dict[str, Any]:
         from msmqwire.notification.audit import Changed, Created, Deleted, Disregarded, Ignored
 

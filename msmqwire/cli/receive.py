@@ -44,14 +44,13 @@ from msmqwire.cli import signals
 from msmqwire.cli.arguments import add_quiet, count, guid, port, seconds
 from msmqwire.cli.console import CommandError, say
 from msmqwire.cli.enterprise import add_directory
-from msmqwire.cli.message_files import message_output
+from msmqwire.cli.message_files import MessageOutput
 from msmqwire.cli.notified_queues import NotifiedQueues
 from msmqwire.cli.queues import chosen_queues
 from msmqwire.cli.target import standard_output
 from msmqwire.errors import MsmqWireError, counted
 
 if TYPE_CHECKING:
-    from msmqwire.cli.message_files import MessageOutput
     from msmqwire.mqqb import UserMessage
     from msmqwire.net import SessionServer
     from msmqwire.session import Event, MessageReceived
@@ -113,8 +112,7 @@ def run(options: argparse.Namespace) -> int:
         if options.directory or options.trust:
             raise CommandError("--directory and --trust are for notifications: add --notifications")
         accepts = chosen_queues(options.queue)
-        with message_output(options.output) as output:
-            return signals.run_until_stopped(_receive(options, accepts, output))
+        return signals.run_until_stopped(_receive(options, accepts, MessageOutput(options.output)))
     if options.queue or options.output:
         raise CommandError("--notifications reads the notify queue and prints what changed: leave out --queue and -o")
     if not options.directory or not options.queue_manager:
