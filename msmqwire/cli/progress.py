@@ -30,26 +30,25 @@ def _is_drawn(wanted: bool) -> bool:
     return drawn and importlib.util.find_spec("rich") is not None
 
 
-def _line(*columns: Any) -> Any:
-    """A progress line of rich."""
-    from rich.console import Console
-    from rich.progress import Progress
-
-    return Progress(*columns, console=Console(stderr=True), transient=True, auto_refresh=False)
-
-
 @contextlib.contextmanager
-def _counting(line: Any, total: int | None) -> Iterator[Callable[[int], None]]:
-    """A function that draws a line with a number, at most every tenth of a second."""
-    task = line.add_task("", total=total)
-    due = time.monotonic() + _DELAY
+def _line(
+    total: int | None, *columns: Any, delay: float = _DELAY, interval: float = _INTERVAL
+) -> Iterator[Callable[..., None]]:
+    """A function that draws a line of rich with a number, and a note."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress
 
-    def update(completed: int) -> None:
+    what, *others = columns
+    line = Progress(what, BarColumn(), *others, console=Console(stderr=True), transient=True, auto_refresh=False)
+    task = line.add_task("", total=total, note="")
+    due = time.monotonic() + delay
+
+    def update(completed: int, **fields: Any) -> None:
         nonlocal due
         if (now := time.monotonic()) >= due:
-            due = now + _INTERVAL
+            due = now + interval
             line.start()
-            line.update(task, completed=completed)
+            line.update(task, completed=completed, **fields)
             line.refresh()
 
     try:
@@ -64,10 +63,10 @@ def progress(inputs: Sequence[str], *, wanted: bool) -> Iterator[Callable[[int],
     if not _is_drawn(wanted):
         yield lambda _: None
         return
-    from rich.progress import BarColumn, DownloadColumn, TimeRemainingColumn, TransferSpeedColumn
+    from rich.progress import DownloadColumn, TimeRemainingColumn, TransferSpeedColumn
 
-    line = _line("reading", BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
-    with _counting(line, _total(inputs)) as update:
+    columns = "reading", DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn()
+    with _line(_total(inputs), *columns) as update:
         yield update
 
 
@@ -77,10 +76,9 @@ def message_progress(total: int | None, *, wanted: bool) -> Iterator[Callable[[i
     if not _is_drawn(wanted):
         yield lambda _: None
         return
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import MofNCompleteColumn, TimeElapsedColumn
 
-    line = _line("sending", BarColumn(), MofNCompleteColumn(), TextColumn("acknowledged"), TimeElapsedColumn())
-    with _counting(line, total) as update:
+    with _line(total, "sending", MofNCompleteColumn(), "acknowledged", TimeElapsedColumn()) as update:
         yield update
 
 
@@ -90,24 +88,17 @@ def capture_progress(*, wanted: bool) -> Iterator[Callable[[Progress], None] | N
     if not _is_drawn(wanted):
         yield None
         return
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import MofNCompleteColumn, TimeElapsedColumn
 
-    line = _line(
-        "decoding", BarColumn(), MofNCompleteColumn(), TextColumn("captures{task.fields[rate]}"), TimeElapsedColumn()
-    )
-    task = line.add_task("", total=None, rate="")
     started = time.monotonic()
+    columns = "decoding", MofNCompleteColumn(), "captures{task.fields[note]}", TimeElapsedColumn()
+    with _line(None, *columns, delay=0, interval=0) as update:
 
-    def show(done: Progress) -> None:
-        rate = f", {done.frames / (time.monotonic() - started):,.0f} frames/s" if done.frames else ""
-        line.update(task, total=done.total, completed=done.captures, rate=rate)
-        line.refresh()
+        def show(done: Progress) -> None:
+            rate = f", {done.frames / (time.monotonic() - started):,.0f} frames/s" if done.frames else ""
+            update(done.captures, total=done.total, note=rate)
 
-    line.start()
-    try:
         yield show
-    finally:
-        line.stop()
 
 
 @contextlib.contextmanager
