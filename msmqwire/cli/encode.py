@@ -33,9 +33,8 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any
 
@@ -133,37 +132,29 @@ def _opened(name: str) -> Iterator[IO[bytes]]:
 
 def _rows(file: IO[bytes], options: argparse.Namespace) -> Iterator[tuple[int, str, dict[str, Any]]]:
     """The line, the table and the columns of each row."""
-    from msmqwire.capture import table_columns
+    from msmqwire.cli.packets import check_columns, row_of
 
-    known = {table: {*table_columns(table), "fault", "violations"} for table in _TABLES}
     for number, line in enumerate(file, 1):
         if not line.strip():
             continue
         try:
-            row = json.loads(line)
-            if not isinstance(row, dict):
-                raise ValueError("expected a JSON object")
-            table = row.pop("table", options.table) or _table_of(row, known)
+            row = row_of(line)
+            table = row.pop("table", options.table) or _table_of(row)
             if table not in _TABLES:
                 raise ValueError(f"there is no table {table}; there is {', '.join(_TABLES)}")
-            if more := row.keys() - known[table]:
-                raise ValueError(f"{', '.join(sorted(more))}: no such column of {table}")
-        except UnicodeDecodeError:
-            raise CommandError(f"{options.file}: line {number}: expected JSON lines in UTF-8") from None
-        except json.JSONDecodeError as error:
-            raise CommandError(f"{options.file}: line {number}: expected a JSON object: {error}") from None
-        except RecursionError:
-            raise CommandError(f"{options.file}: line {number}: the object is nested too deeply") from None
+            check_columns(row, table)
         except ValueError as error:
             raise CommandError(f"{options.file}: line {number}: {error}") from None
         yield number, table, row
 
 
-def _table_of(row: Row, known: Mapping[str, set[str]]) -> str:
+def _table_of(row: Row) -> str:
     """The table that has the columns of a row; a column ``kind`` says it by its value."""
+    from msmqwire.cli.packets import columns_of
     from msmqwire.mqqb.message_headers import KINDS
     from msmqwire.mqqb.session_headers import SESSION_KINDS
 
+    known = {table: columns_of(table) for table in _TABLES}
     kinds = {"messages": KINDS, "sessions": SESSION_KINDS}
     found = [
         table

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any, TypeAlias
 
 from msmqwire import mqcn, mqqb, mqsd
-from msmqwire.capture import TABLES
+from msmqwire.capture import TABLES, table_columns
 from msmqwire.capture.options import parse_time
 from msmqwire.columns.schema import TIMESTAMP, DataType
 from msmqwire.formatname import DirectName
@@ -67,6 +69,33 @@ def packet_of(table: str, rows: Sequence[Row]) -> bytes:
 def message_of(row: Row, **fields: Any) -> mqqb.UserMessage:
     """The message of a row of ``messages``, with ``fields`` in place of its own; errors as in ``packet_of``."""
     return _message(_values("messages", row) | fields)
+
+
+def row_of(line: bytes) -> dict[str, Any]:
+    """The row in a line of JSON; a ValueError says what is wrong with it."""
+    try:
+        row = json.loads(line)
+    except UnicodeDecodeError:
+        raise ValueError("expected JSON lines in UTF-8") from None
+    except RecursionError:
+        raise ValueError("the object is nested too deeply") from None
+    except ValueError as error:
+        raise ValueError(f"expected a JSON object: {error}") from None
+    if not isinstance(row, dict):
+        raise ValueError("expected a JSON object")
+    return row
+
+
+@cache
+def columns_of(table: str) -> frozenset[str]:
+    """The columns that a row of a table may have."""
+    return frozenset((*table_columns(table), "fault", "violations"))
+
+
+def check_columns(row: Row, table: str) -> None:
+    """Refuse a row with a column that its table does not have, by a ValueError."""
+    if more := row.keys() - columns_of(table):
+        raise ValueError(f"{', '.join(sorted(more))}: no such column of {table}")
 
 
 def _values(table: str, row: Row) -> dict[str, Any]:

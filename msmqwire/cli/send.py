@@ -29,11 +29,10 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
+import contextlib
 import os
 import sys
 import threading
-import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -125,38 +124,26 @@ def _file(name: str) -> bytes:
     return body
 
 
-async def _send(
-    options: argparse.Namespace, destination: Destination, message: UserMessage | None, count: int | None
-) -> int:
-    """Send one message ``count`` times, or the rows of standard input; wait for the acknowledgments."""
+async def _send(options: argparse.Namespace, destination: Destination, message: UserMessage | None) -> int:
+    """Send a message, or without one the rows of standard input; wait for the acknowledgments."""
     from msmqwire.net import connect
 
+    total = None if message is None else options.count or 1
+    ping_port = options.ping_port if options.ping else None
     waiting = _Waiting(options.timeout)
-    client = connect(
-        destination.hops,
-        options.port,
-        ping_port=options.ping_port if options.ping else None,
-        watch=waiting.watch,
-    )
-    error: MsmqWireError | None = None
-    with message_progress(count, wanted=not options.quiet) as waiting.draw:
-        watchdog = asyncio.ensure_future(waiting.expire(client))
-        work = asyncio.ensure_future(_send_all(client, waiting, options, destination, message, count))
-        try:
-            await asyncio.wait([work, watchdog], return_when=asyncio.FIRST_COMPLETED)
-            if work.done():
-                work.result()
-            else:
-                watchdog.result()
-        except MsmqWireError as failure:
-            error = failure
-        finally:
-            work.cancel()
-            watchdog.cancel()
-            await asyncio.wait([work, watchdog])
-            await client.close()
-    if error is not None:
-        raise CommandError(waiting.describe(error))
+    client = connect(destination.hops, options.port, ping_port=ping_port, watch=waiting.watch)
+    try:
+        with message_progress(total, wanted=not options.quiet) as waiting.draw:
+            async with waiting.deadline:
+                await _send_all(client, waiting, options, destination, message)
+    except TimeoutError:
+        state = "the session is open" if client.is_open else "the queue manager does not answer"
+        late = f"no acknowledgment within {options.timeout:g} s: {client.failure or state}"
+        raise CommandError(waiting.describe(late)) from None
+    except MsmqWireError as error:
+        raise CommandError(waiting.describe(str(error))) from None
+    finally:
+        await client.close()
     if not options.quiet:
         say(f"{counted(waiting.acknowledged, 'message')} acknowledged by queue manager {waiting.queue_manager}")
     return 0
@@ -168,42 +155,43 @@ async def _send_all(
     options: argparse.Namespace,
     destination: Destination,
     message: UserMessage | None,
-    count: int | None,
 ) -> None:
     failure: CommandError | None = None
-    if message is not None and count is not None:
-        for _ in range(count):
+    if message is not None:
+        for _ in range(options.count or 1):
             waiting.started(await client.send(message))
     else:
-        try:
-            async for line, row in _rows():
-                try:
-                    waiting.started(await client.send(_message_of_row(row, options, destination)))
-                except (MsmqWireError, ValueError, TypeError, KeyError) as error:
-                    if client.is_refused:
-                        raise
-                    reason = f"{error} is missing" if isinstance(error, KeyError) else error
-                    raise CommandError(f"standard input: line {line}: {reason}") from None
-        except CommandError as error:
-            # The rows before are sent
-            failure = error
+        number = 0
+        async for line in _lines():
+            number += 1
+            try:
+                if line.strip():
+                    waiting.started(await client.send(_message_of_row(_row(line), options, destination)))
+            except (MsmqWireError, ValueError, TypeError, KeyError) as error:
+                if client.is_refused:
+                    raise
+                reason = f"{error} is missing" if isinstance(error, KeyError) else error
+                failure = CommandError(f"standard input: line {number}: {reason}")
+                break  # the rows before are sent
     await client.acknowledged()
     if failure is not None:
         raise failure
 
 
 class _Waiting:
-    """The messages that are not acknowledged, and since when."""
+    """The messages that are not acknowledged; ``deadline`` ends the wait for the oldest of them."""
 
     def __init__(self, timeout: float) -> None:
         self.draw: Callable[[int], None] = lambda _: None
+        self.deadline = asyncio.timeout(None)
         self.acknowledged = 0
         self.queue_manager: Any = None
         self._timeout = timeout
         self._sent: dict[int, float] = {}
 
     def started(self, message_id: int) -> None:
-        self._sent[message_id] = time.monotonic()
+        self._sent[message_id] = asyncio.get_running_loop().time()
+        self._reschedule()
 
     def watch(self, event: Event) -> None:
         from msmqwire.session import MessagesAcknowledged, SessionOpened
@@ -215,23 +203,18 @@ class _Waiting:
                 self._sent.pop(message_id, None)
             self.acknowledged += len(event.message_ids)
             self.draw(self.acknowledged)
+            self._reschedule()
 
-    async def expire(self, client: SessionClient) -> None:
-        """Raise an error when a message has waited too long."""
-        while True:
-            oldest = next(iter(self._sent.values()), time.monotonic())
-            left = oldest + self._timeout - time.monotonic()
-            if left <= 0:
-                state = "the session is open" if client.is_open else "the queue manager does not answer"
-                reason = client.failure or state
-                raise CommandError(f"no acknowledgment within {self._timeout:g} s: {reason}")
-            await asyncio.sleep(left)
+    def _reschedule(self) -> None:
+        oldest = next(iter(self._sent.values()), None)
+        with contextlib.suppress(RuntimeError):  # the wait has ended
+            self.deadline.reschedule(None if oldest is None else oldest + self._timeout)
 
-    def describe(self, error: MsmqWireError) -> str:
+    def describe(self, error: str) -> str:
         """The error, and how many messages it leaves."""
         lost = len(self._sent)
         if not self.acknowledged and lost <= 1:
-            return str(error)
+            return error
         return f"{error}; {counted(self.acknowledged, 'message')} acknowledged, {lost:,} not"
 
 
@@ -259,30 +242,15 @@ _REPLACED = frozenset(
 )
 
 
-async def _rows() -> AsyncIterator[tuple[int, dict[str, Any]]]:
-    """The rows of standard input with their lines, as they come."""
-    number = 0
-    async for line in _lines():
-        number += 1
-        if line.strip():
-            yield number, _row(line, number)
+def _row(line: bytes) -> dict[str, Any]:
+    from msmqwire.cli.packets import check_columns, row_of
 
-
-def _row(line: bytes, number: int) -> dict[str, Any]:
-    from msmqwire.capture import table_columns
-
-    try:
-        row = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise CommandError(f"standard input: line {number}: expected a JSON object: {error}") from None
-    if not isinstance(row, dict):
-        raise CommandError(f"standard input: line {number}: expected a JSON object")
+    row = row_of(line)
     if row.pop("table", "messages") != "messages":
-        raise CommandError(f"standard input: line {number}: only rows of the table messages can be sent")
-    if more := row.keys() - {*table_columns("messages"), "fault", "violations"}:
-        raise CommandError(f"standard input: line {number}: {', '.join(sorted(more))}: no such column of messages")
+        raise ValueError("only rows of the table messages can be sent")
+    check_columns(row, "messages")
     if row.get("fault") or row.get("kind", "user_message") != "user_message":
-        raise CommandError(f"standard input: line {number}: the row is no message that can be sent")
+        raise ValueError("the row is no message that can be sent")
     return row
 
 

@@ -273,7 +273,7 @@ def test_usage(printed: Path, tmp_path: Path) -> None:
          "xyzzy: no such column; topology has file, frame, first_frame, time"),
         ((*decode, "--columns", "servers,label"), "no table has all of these"),
         ((*decode, "--columns", "frame,frame"), "twice"),
-        ((*decode, "--limit", "0"), "'0' is not a number of rows"),
+        ((*decode, "--limit", "0"), "'0' is not a number, at least 1"),
         ((*decode, "--ports", "0"), "ports from 1 to 65535"),
         ((*decode, "--ports", "msmq"), "ports from 1 to 65535"),
         ((*decode, "--table", "all", "-T", "csv"), "csv holds one table; name it: topology"),

@@ -347,7 +347,7 @@ def test_not_acknowledged_in_time(serve: Callable[[socket.socket, int], None], r
         (["MULTICAST=234.1.1.1:8001"], "a multicast name has no single host"),
         ([QUEUE, "--from", "HERE"], "--from needs the directory"),
         ([QUEUE, "--rows", "--count", "2"], "--count repeats one message"),
-        ([QUEUE, "--count", "0"], "'0' is not a number of messages"),
+        ([QUEUE, "--count", "0"], "'0' is not a number, at least 1"),
         ([QUEUE, "--body", "missing"], "missing: No such file"),
         ([QUEUE, "--label", 300 * "x"], "label: has 300 code units"),
     ],
