@@ -7,6 +7,7 @@ between two comments and is committed; ``tests/test_declarations.py`` compares.
 from __future__ import annotations
 
 import importlib
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -43,6 +44,24 @@ def violations(declared: Any, comment: str) -> Iterator[str]:
     return flags(declared.__name__, {each.name: each.value for each in declared}, comment)
 
 
+def offsets(tables: Iterable[Any], room: str) -> Iterator[str]:
+    """Where fields begin in their headers; those that the sources of ``room`` use."""
+    from msmqwire.columns.fields import SIZES
+
+    sources = "".join(path.read_text("utf-8") for path in sorted((PACKAGE / room).glob("*.p[yx][xd]")))
+    used = {*re.findall(r"\w+_AT\b", sources)}
+    found = {
+        f"{re.sub(r'(?<=[a-z0-9])(?=[A-Z])|(?<=ID)(?=Size)|[.]', '_', row.name or row.column).upper()}_AT": row.at
+        for table in tables
+        for header in table.headers
+        for row in header.fields
+        if row.at > 0 and row.type in SIZES
+    }
+    members = [f"{name} = {at}" for name, at in found.items() if name in used]
+    if members:
+        yield from enumeration("", members, "Where fields begin in their headers")
+
+
 def protocol(module: ModuleType) -> Iterator[str]:
     """The fields, violations, presence bits, sections and enumerations of the tables of a protocol."""
     from msmqwire.columns.fields import enumerators, section_names
@@ -59,6 +78,7 @@ def protocol(module: ModuleType) -> Iterator[str]:
     yield from enumeration(
         "", [*section_names(tables), "SECTION_COUNT"], "Sections of a record: where fixed fields are loaded from"
     )
+    yield from offsets(tables, module.__name__.split(".")[1])
     written: list[str] = []
     for member, names in enumerators(tables).items():
         if not set(names) <= set(written):

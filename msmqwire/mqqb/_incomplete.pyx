@@ -12,12 +12,13 @@ from msmqwire.mqqb.framing cimport (
     BASE_HEADER_SIZE, FLAG_INTERNAL, FLAG_SESSION, PACKET_SIGNATURE, SESSION_HEADER_SIZE, VERSION_NUMBER,
 )
 from msmqwire.mqqb._kernel cimport (
-    ADDRESS_FIELD_COUNT, ADDRESS_HEADER, ADDRESS_HEADER_SIZE, ADMIN_QUEUE, BASE, COMPOUND, CONNECTION_PARAMETERS,
-    ESTABLISH, ESTABLISH_CONNECTION, HAS_ADMIN, HAS_COMPOUND, HAS_MESSAGE_CLASS, HAS_PROPERTIES, HAS_SECURITY,
-    HAS_SENDER_ID_TYPE, HAS_SESSION, HAS_TRANSACTION, HAS_WINDOW, IS_ESTABLISH, IS_PACKET, IS_PARAMETERS, IS_PING,
-    IS_SESSION_ACK, KIND, MESSAGE_CLASS, NO_MESSAGE_CLASS, PADDING, PARAMETERS, PING, PINGED, PROPERTIES, QUEUE_COUNT,
-    REFUSED, SECURITY, SENDER, SESSION, SESSION_ACK, TRANSACTION, USER, WINDOW, Field, Packet, clear_packet, padded,
-    read_base_header,
+    ADDRESS_FIELD_COUNT, ADDRESS_HEADER, ADDRESS_HEADER_SIZE, ADMIN_QUEUE, BASE, BASE_HEADER_FLAGS_AT, COMPOUND,
+    CONNECTION_PARAMETERS, ESTABLISH, ESTABLISH_CONNECTION, HAS_ADMIN, HAS_COMPOUND, HAS_MESSAGE_CLASS, HAS_PROPERTIES,
+    HAS_SECURITY, HAS_SENDER_ID_TYPE, HAS_SESSION, HAS_TRANSACTION, HAS_WINDOW, INTERNAL_HEADER_FLAGS_AT, IS_ESTABLISH,
+    IS_PACKET, IS_PARAMETERS, IS_PING, IS_SESSION_ACK, KIND, MESSAGE_CLASS, MESSAGE_CLASS_AT, NO_MESSAGE_CLASS, PADDING,
+    PARAMETERS, PING, PINGED, PING_SIGNATURE_AT, PROPERTIES, QUEUE_COUNT, REFUSED, SECURITY, SENDER, SESSION,
+    SESSION_ACK, SESSION_HEADER_WINDOW_SIZE_AT, SIGNATURE_AT, TRANSACTION, USER, WINDOW, WINDOW_SIZE_AT, Field, Packet,
+    clear_packet, padded, read_base_header,
 )
 from msmqwire.mqqb._messages cimport message_class_place, named, read_headers
 from msmqwire.mqqb._sessions cimport (
@@ -45,8 +46,8 @@ cdef bint read_base(
         return read_base_header(data, size + lost, packet, fault) == 0
     if size and data[0] != VERSION_NUMBER:
         set_fault(fault, BAD_VERSION, Field.VersionNumber, 0, VERSION_NUMBER, data[0])
-    elif size >= 8 and load_u32(data + 4) != PACKET_SIGNATURE:
-        set_fault(fault, BAD_SIGNATURE, Field.Signature, 4, PACKET_SIGNATURE, load_u32(data + 4))
+    elif size >= 8 and load_u32(data + SIGNATURE_AT) != PACKET_SIGNATURE:
+        set_fault(fault, BAD_SIGNATURE, Field.Signature, SIGNATURE_AT, PACKET_SIGNATURE, load_u32(data + SIGNATURE_AT))
     else:
         set_fault(fault, INCOMPLETE, Field.BaseHeader, 0, BASE_HEADER_SIZE, size)
         packet.sections[BASE] = copy_header(header, data, size)
@@ -95,7 +96,7 @@ cdef void derive_whole(Packet* packet, const CutHeader* header) noexcept nogil:
         packet.presence |= HAS_SENDER_ID_TYPE
     section = packet.sections[PROPERTIES]
     if packet.presence & HAS_PROPERTIES and (section != header.data or header.size >= 4):
-        place = message_class_place(load_u16(section + 2))
+        place = message_class_place(load_u16(section + MESSAGE_CLASS_AT))
         if place != NO_MESSAGE_CLASS:
             packet.codes[MESSAGE_CLASS] = place
             packet.presence |= HAS_MESSAGE_CLASS
@@ -151,8 +152,11 @@ cdef bint read_incomplete_message(
 cdef bint read_incomplete_ping(
     const uint8_t* data, size_t size, Packet* packet, Fault* fault, CutHeader* header
 ) noexcept nogil:
-    if size >= 4 and load_u16(data + 2) != PING_SIGNATURE:
-        set_fault(fault, BAD_SIGNATURE, Field.Ping_Signature, 2, PING_SIGNATURE, load_u16(data + 2))
+    if size >= 4 and load_u16(data + PING_SIGNATURE_AT) != PING_SIGNATURE:
+        set_fault(
+            fault, BAD_SIGNATURE, Field.Ping_Signature, PING_SIGNATURE_AT, PING_SIGNATURE,
+            load_u16(data + PING_SIGNATURE_AT),
+        )
         return False
     set_fault(fault, INCOMPLETE, Field.Ping, 0, PING_SIZE, size)
     packet.sections[PINGED] = copy_header(header, data, size)
@@ -180,7 +184,9 @@ cdef bint read_incomplete_session(
         return fault.code == <uint32_t>INCOMPLETE
     packet.presence = IS_PACKET
     if not data[2] & FLAG_INTERNAL:
-        set_fault(fault, BAD_TYPE, Field.BaseHeader_Flags, 2, 0, load_u16(data + 2))
+        set_fault(
+            fault, BAD_TYPE, Field.BaseHeader_Flags, BASE_HEADER_FLAGS_AT, 0, load_u16(data + BASE_HEADER_FLAGS_AT)
+        )
         return False
     limit = min(size, packet.size)
     if limit < INTERNAL_FIXED_SIZE:
@@ -196,7 +202,7 @@ cdef bint read_incomplete_session(
         packet.sections[BASE] = copy_header(header, data, limit)
         return True
     limit -= INTERNAL_FIXED_SIZE
-    flags = load_u16(data + 18)
+    flags = load_u16(data + INTERNAL_HEADER_FLAGS_AT)
     needed = SESSION_HEADER_SIZE
     field = Field.SessionHeader
     if flags & PACKET_TYPE_BITS == PACKET_ESTABLISH:
@@ -204,10 +210,12 @@ cdef bint read_incomplete_session(
     elif flags & PACKET_TYPE_BITS == PACKET_PARAMETERS:
         needed, field = PARAMETERS_SIZE, Field.ConnectionParametersHeader
     elif flags & PACKET_TYPE_BITS != PACKET_SESSION_ACK:
-        set_fault(fault, BAD_TYPE, Field.InternalHeader_Flags, 18, 0, flags)
+        set_fault(fault, BAD_TYPE, Field.InternalHeader_Flags, INTERNAL_HEADER_FLAGS_AT, 0, flags)
         return False
-    elif not load_u16(data + 2) & FLAG_SESSION:
-        set_fault(fault, BAD_FLAG, Field.BaseHeader_Flags, 2, 0, load_u16(data + 2))
+    elif not load_u16(data + BASE_HEADER_FLAGS_AT) & FLAG_SESSION:
+        set_fault(
+            fault, BAD_FLAG, Field.BaseHeader_Flags, BASE_HEADER_FLAGS_AT, 0, load_u16(data + BASE_HEADER_FLAGS_AT)
+        )
         return False
     if INTERNAL_FIXED_SIZE + needed > packet.size:
         set_fault(fault, TRUNCATED, field, INTERNAL_FIXED_SIZE, needed, packet.size - INTERNAL_FIXED_SIZE)
@@ -233,10 +241,10 @@ cdef void keep_session_header(
     elif flags & PACKET_TYPE_BITS == PACKET_PARAMETERS:
         packet.codes[KIND] = CONNECTION_PARAMETERS
         packet.sections[PARAMETERS] = copied
-        packet.sections[WINDOW] = copied + 10
+        packet.sections[WINDOW] = copied + WINDOW_SIZE_AT
         packet.presence |= IS_PARAMETERS | HAS_WINDOW
     else:
         packet.codes[KIND] = SESSION_ACK
         packet.sections[SESSION] = copied
-        packet.sections[WINDOW] = copied + 12
+        packet.sections[WINDOW] = copied + SESSION_HEADER_WINDOW_SIZE_AT
         packet.presence |= IS_SESSION_ACK | HAS_WINDOW

@@ -178,6 +178,43 @@ cdef enum:
     WINDOW
     SECTION_COUNT
 
+# Where fields begin in their headers
+cdef enum:
+    SIGNATURE_AT = 4
+    PACKET_SIZE_AT = 8
+    BASE_HEADER_FLAGS_AT = 2
+    TIME_TO_REACH_QUEUE_AT = 12
+    QUEUE_MANAGER_ADDRESS_AT = 16
+    USER_HEADER_FLAGS_AT = 44
+    TX_SEQUENCE_NUMBER_AT = 12
+    PREVIOUS_TX_SEQUENCE_NUMBER_AT = 16
+    SECURITY_HEADER_SECURITY_ID_SIZE_AT = 2
+    SECURITY_HEADER_ENCRYPTION_KEY_SIZE_AT = 4
+    SECURITY_HEADER_SIGNATURE_SIZE_AT = 6
+    SECURITY_HEADER_SENDER_CERT_SIZE_AT = 8
+    SECURITY_HEADER_PROVIDER_INFO_SIZE_AT = 12
+    MESSAGE_CLASS_AT = 2
+    BODY_TYPE_AT = 24
+    MESSAGE_SIZE_AT = 32
+    ALLOCATION_BODY_SIZE_AT = 36
+    PRIVACY_LEVEL_AT = 40
+    HASH_ALGORITHM_AT = 44
+    ENCRYPTION_ALGORITHM_AT = 48
+    EXTENSION_SIZE_AT = 52
+    MESSAGE_BODY_SIZE_AT = 8
+    MESSAGE_BODY_OFFSET_AT = 12
+    SESSION_HEADER_WINDOW_SIZE_AT = 12
+    ACKNOWLEDGED_TX_SEQUENCE_NUMBER_AT = 8
+    ACKNOWLEDGED_PREVIOUS_TX_SEQUENCE_NUMBER_AT = 12
+    INTERNAL_HEADER_RESERVED_AT = 16
+    INTERNAL_HEADER_FLAGS_AT = 18
+    PING_SIGNATURE_AT = 2
+    OPERATING_SYSTEM_AT = 36
+    ESTABLISH_CONNECTION_RESERVED_AT = 38
+    ACK_TIMEOUT_AT = 4
+    CONNECTION_PARAMETERS_RESERVED_AT = 8
+    WINDOW_SIZE_AT = 10
+
 # Places in ``codes`` of a record
 cdef enum:
     KIND
@@ -241,7 +278,6 @@ cdef enum AddressField:
 
 cdef enum:
     USER_HEADER_SIZE = 48
-    USER_FLAGS_AT = 44
     TRANSACTION_HEADER_SIZE = 20
     SECURITY_HEADER_SIZE = 16
     PROPERTIES_HEADER_SIZE = 56
@@ -376,13 +412,15 @@ cdef inline int read_base_header(const uint8_t* data, size_t size, Packet* packe
         return set_fault(fault, TRUNCATED, Field.BaseHeader, 0, BASE_HEADER_SIZE, size)
     if wire_unlikely(data[0] != VERSION_NUMBER):
         return set_fault(fault, BAD_VERSION, Field.VersionNumber, 0, VERSION_NUMBER, data[0])
-    if wire_unlikely(load_u32(data + 4) != PACKET_SIGNATURE):
-        return set_fault(fault, BAD_SIGNATURE, Field.Signature, 4, PACKET_SIGNATURE, load_u32(data + 4))
-    packet_size = load_u32(data + 8)
+    if wire_unlikely(load_u32(data + SIGNATURE_AT) != PACKET_SIGNATURE):
+        return set_fault(
+            fault, BAD_SIGNATURE, Field.Signature, SIGNATURE_AT, PACKET_SIGNATURE, load_u32(data + SIGNATURE_AT)
+        )
+    packet_size = load_u32(data + PACKET_SIZE_AT)
     if wire_unlikely(packet_size < BASE_HEADER_SIZE):
-        return set_fault(fault, BAD_SIZE, Field.PacketSize, 8, BASE_HEADER_SIZE, packet_size)
+        return set_fault(fault, BAD_SIZE, Field.PacketSize, PACKET_SIZE_AT, BASE_HEADER_SIZE, packet_size)
     if wire_unlikely(packet_size > LARGEST_PACKET):
-        return set_fault(fault, TOO_LARGE, Field.PacketSize, 8, LARGEST_PACKET, packet_size)
+        return set_fault(fault, TOO_LARGE, Field.PacketSize, PACKET_SIZE_AT, LARGEST_PACKET, packet_size)
     packet.size = packet_size
     packet.extent = packet_size + (SESSION_HEADER_SIZE if has_session_header(data) else 0)
     if wire_unlikely(packet.extent > size):
@@ -390,7 +428,7 @@ cdef inline int read_base_header(const uint8_t* data, size_t size, Packet* packe
             return set_fault(
                 fault, TRUNCATED, Field.SessionHeader, packet_size, SESSION_HEADER_SIZE, size - packet_size
             )
-        return set_fault(fault, TRUNCATED, Field.PacketSize, 8, packet.extent, size)
+        return set_fault(fault, TRUNCATED, Field.PacketSize, PACKET_SIZE_AT, packet.extent, size)
     packet.sections[BASE] = data
     return 0
 

@@ -15,19 +15,23 @@ from libc.stdint cimport uint8_t, uint32_t
 
 from msmqwire.columns._batch cimport DECODED
 from msmqwire.mqqb._kernel cimport (
-    ACK_BODY_SIZE, ADMIN_QUEUE, ADMIN_QUEUE_FLAGS, BODY, CONNECTOR, CONNECTOR_QM, DEBUG_HEADER_SIZE, DEBUG_QUEUE,
-    DELIVERY, DELIVERY_MODE, DESTINATION_QUEUE, DISCARDABLE, ENCRYPTED, ENCRYPTION_KEY, EXPRESS_TRANSACTION,
-    EXTENSION_DATA, FLAG_DEBUG, FLAG_TRACING, HAS_ADMIN, HAS_COMPOUND, HAS_CONNECTOR_QM, HAS_CONNECTOR_TYPE,
-    HAS_DEBUG_QUEUE, HAS_DELIVERY_MODE, HAS_DESTINATION, HAS_MESSAGE_CLASS, HAS_NOTIFICATION, HAS_PROPERTIES,
-    HAS_RESPONSE, HAS_RESPONSE_CODE, HAS_SECURITY, HAS_SECURITY_ID, HAS_SENDER_ID_TYPE, HAS_SESSION, HAS_SRMP_ENVELOPE,
-    HAS_TRAILING, HAS_TRANSACTION, HOP_COUNT, LABEL, LABEL_TERMINATOR, LARGEST_LABEL, LARGEST_SENDER_CERT,
-    MESSAGE_CLASS, MISSING_DEBUG_HEADER, MISSING_PROPERTIES, NOTIFICATION, NO_MESSAGE_CLASS, NO_SECURITY_DATA, PLAIN,
-    PREVIOUS_TX_SEQUENCE_NUMBER, PROPERTIES, PROPERTIES_HEADER_SIZE, PROVIDER_INFO, QUEUE_MANAGER_ADDRESS,
-    RESERVED_BASE, RESERVED_DEBUG, RESERVED_FLAGS, RESERVED_SECURITY, RESERVED_TRANSACTION, RESERVED_USER,
-    RESPONSE_QUEUE, SECURITY, SECURITY_FLAGS, SECURITY_HEADER_SIZE, SECURITY_ID, SENDER, SENDER_CERT, SENDER_ID,
-    SENT_OVER_HTTP, SESSION, SIGNATURE, TRAILING_BYTES, TRANSACTION, TRANSACTION_HEADER_SIZE, TRANSACTION_PRIORITY,
-    TX_SEQUENCE_NUMBER, USER, USER_ADMIN_SHIFT, USER_CONNECTOR_TYPE, USER_DELIVERY_SHIFT, USER_DESTINATION_SHIFT,
-    USER_FLAGS_AT, USER_HEADER_SIZE, USER_HOPS, USER_HTTP, USER_MULTI_QUEUE, USER_PROPERTIES, USER_REPLY_QUEUES,
+    ACK_BODY_SIZE, ADMIN_QUEUE, ADMIN_QUEUE_FLAGS, ALLOCATION_BODY_SIZE_AT, BASE_HEADER_FLAGS_AT, BODY, CONNECTOR,
+    CONNECTOR_QM, DEBUG_HEADER_SIZE, DEBUG_QUEUE, DELIVERY, DELIVERY_MODE, DESTINATION_QUEUE, DISCARDABLE, ENCRYPTED,
+    ENCRYPTION_ALGORITHM_AT, ENCRYPTION_KEY, EXPRESS_TRANSACTION, EXTENSION_DATA, EXTENSION_SIZE_AT, FLAG_DEBUG,
+    FLAG_TRACING, HASH_ALGORITHM_AT, HAS_ADMIN, HAS_COMPOUND, HAS_CONNECTOR_QM, HAS_CONNECTOR_TYPE, HAS_DEBUG_QUEUE,
+    HAS_DELIVERY_MODE, HAS_DESTINATION, HAS_MESSAGE_CLASS, HAS_NOTIFICATION, HAS_PROPERTIES, HAS_RESPONSE,
+    HAS_RESPONSE_CODE, HAS_SECURITY, HAS_SECURITY_ID, HAS_SENDER_ID_TYPE, HAS_SESSION, HAS_SRMP_ENVELOPE, HAS_TRAILING,
+    HAS_TRANSACTION, HOP_COUNT, LABEL, LABEL_TERMINATOR, LARGEST_LABEL, LARGEST_SENDER_CERT, MESSAGE_CLASS,
+    MESSAGE_CLASS_AT, MESSAGE_SIZE_AT, MISSING_DEBUG_HEADER, MISSING_PROPERTIES, NOTIFICATION, NO_MESSAGE_CLASS,
+    NO_SECURITY_DATA, PLAIN, PREVIOUS_TX_SEQUENCE_NUMBER, PREVIOUS_TX_SEQUENCE_NUMBER_AT, PRIVACY_LEVEL_AT, PROPERTIES,
+    PROPERTIES_HEADER_SIZE, PROVIDER_INFO, QUEUE_MANAGER_ADDRESS, QUEUE_MANAGER_ADDRESS_AT, RESERVED_BASE,
+    RESERVED_DEBUG, RESERVED_FLAGS, RESERVED_SECURITY, RESERVED_TRANSACTION, RESERVED_USER, RESPONSE_QUEUE, SECURITY,
+    SECURITY_FLAGS, SECURITY_HEADER_ENCRYPTION_KEY_SIZE_AT, SECURITY_HEADER_PROVIDER_INFO_SIZE_AT,
+    SECURITY_HEADER_SECURITY_ID_SIZE_AT, SECURITY_HEADER_SENDER_CERT_SIZE_AT, SECURITY_HEADER_SIGNATURE_SIZE_AT,
+    SECURITY_HEADER_SIZE, SECURITY_ID, SENDER, SENDER_CERT, SENDER_ID, SENT_OVER_HTTP, SESSION, SIGNATURE,
+    TRAILING_BYTES, TRANSACTION, TRANSACTION_HEADER_SIZE, TRANSACTION_PRIORITY, TX_SEQUENCE_NUMBER,
+    TX_SEQUENCE_NUMBER_AT, USER, USER_ADMIN_SHIFT, USER_CONNECTOR_TYPE, USER_DELIVERY_SHIFT, USER_DESTINATION_SHIFT,
+    USER_HEADER_FLAGS_AT, USER_HEADER_SIZE, USER_HOPS, USER_HTTP, USER_MULTI_QUEUE, USER_PROPERTIES, USER_REPLY_QUEUES,
     USER_RESPONSE_SHIFT, USER_SECURITY, USER_SOAP, USER_TRANSACTION, WINDOW_SIZE, Field, Packet, Violation,
     clear_packet, read_base_header, set_trailing, skip_padding,
 )
@@ -106,10 +110,11 @@ cdef inline int read_user_header(
     """UserHeader with its queues and its ConnectorType: [MS-MQMQ] 2.2.19.2."""
     cdef uint32_t flags
     cdef uint32_t delivery
+    cdef const uint8_t* address
     if wire_unlikely(size - at[0] < USER_HEADER_SIZE):
         return set_fault(fault, TRUNCATED, Field.UserHeader, at[0], USER_HEADER_SIZE, size - at[0])
     packet.sections[USER] = data + at[0]
-    flags = load_u32(data + at[0] + USER_FLAGS_AT)
+    flags = load_u32(data + at[0] + USER_HEADER_FLAGS_AT)
     delivery = flags >> USER_DELIVERY_SHIFT & 3
     if wire_unlikely(delivery > 1):
         packet.violations |= DELIVERY_MODE
@@ -120,7 +125,7 @@ cdef inline int read_user_header(
         not DESTINATION_CODES >> (flags >> USER_DESTINATION_SHIFT & 7) & 1
         or not ADMIN_CODES >> (flags >> USER_ADMIN_SHIFT & 7) & 1
     ):
-        return set_fault(fault, BAD_FLAG, Field.UserHeader_Flags, at[0] + USER_FLAGS_AT, 0, flags)
+        return set_fault(fault, BAD_FLAG, Field.UserHeader_Flags, at[0] + USER_HEADER_FLAGS_AT, 0, flags)
     at[0] += USER_HEADER_SIZE
     if read_queue(
         data, size, at, flags >> USER_DESTINATION_SHIFT & 7, DESTINATION_QUEUE, Field.DestinationQueue, packet, fault
@@ -135,9 +140,10 @@ cdef inline int read_user_header(
         packet.sections[CONNECTOR] = data + at[0]
         packet.presence |= HAS_CONNECTOR_TYPE
         at[0] += 16
+    address = packet.sections[USER] + QUEUE_MANAGER_ADDRESS_AT
     if wire_unlikely(
         flags >> USER_DESTINATION_SHIFT & 7
-        and (load_u64(packet.sections[USER] + 16) | load_u64(packet.sections[USER] + 24) != 0)
+        and (load_u64(address) | load_u64(address + 8) != 0)
         == (flags >> USER_DESTINATION_SHIFT & 7 == QUEUE_DIRECT)
     ):
         packet.violations |= QUEUE_MANAGER_ADDRESS
@@ -164,16 +170,16 @@ cdef inline int read_transaction(
         packet.sections[CONNECTOR_QM] = data + at[0]
         packet.presence |= HAS_CONNECTOR_QM
         at[0] += 16
-    if load_u32(packet.sections[TRANSACTION] + 12) == 0:
+    if load_u32(packet.sections[TRANSACTION] + TX_SEQUENCE_NUMBER_AT) == 0:
         packet.violations |= TX_SEQUENCE_NUMBER
-    previous = load_u32(packet.sections[TRANSACTION] + 16)
-    if previous and previous >= load_u32(packet.sections[TRANSACTION] + 12):
+    previous = load_u32(packet.sections[TRANSACTION] + PREVIOUS_TX_SEQUENCE_NUMBER_AT)
+    if previous and previous >= load_u32(packet.sections[TRANSACTION] + TX_SEQUENCE_NUMBER_AT):
         packet.violations |= PREVIOUS_TX_SEQUENCE_NUMBER
     if load_u32(packet.sections[TRANSACTION]) & <uint32_t>RESERVED_TRANSACTION:
         packet.violations |= RESERVED_FLAGS
     if data[2] & 7:
         packet.violations |= TRANSACTION_PRIORITY
-    if not load_u32(packet.sections[USER] + USER_FLAGS_AT) >> USER_DELIVERY_SHIFT & 3:
+    if not load_u32(packet.sections[USER] + USER_HEADER_FLAGS_AT) >> USER_DELIVERY_SHIFT & 3:
         packet.violations |= EXPRESS_TRANSACTION
     return 0
 
@@ -198,11 +204,11 @@ cdef inline int read_security(
         return set_fault(fault, TRUNCATED, Field.SecurityHeader, at[0], SECURITY_HEADER_SIZE, size - at[0])
     packet.sections[SECURITY] = header
     packet.presence |= HAS_SECURITY
-    sizes[SECURITY_ID] = load_u16(header + 2)
-    sizes[ENCRYPTION_KEY] = load_u16(header + 4)
-    sizes[SIGNATURE] = load_u16(header + 6)
-    sizes[SENDER_CERT] = load_u32(header + 8)
-    sizes[PROVIDER_INFO] = load_u32(header + 12)
+    sizes[SECURITY_ID] = load_u16(header + SECURITY_HEADER_SECURITY_ID_SIZE_AT)
+    sizes[ENCRYPTION_KEY] = load_u16(header + SECURITY_HEADER_ENCRYPTION_KEY_SIZE_AT)
+    sizes[SIGNATURE] = load_u16(header + SECURITY_HEADER_SIGNATURE_SIZE_AT)
+    sizes[SENDER_CERT] = load_u32(header + SECURITY_HEADER_SENDER_CERT_SIZE_AT)
+    sizes[PROVIDER_INFO] = load_u32(header + SECURITY_HEADER_PROVIDER_INFO_SIZE_AT)
     if wire_unlikely(sizes[SENDER_CERT] > LARGEST_SENDER_CERT):
         return set_fault(
             fault, TOO_LARGE, Field.SecurityHeader_SenderCertSize, at[0] + 8, LARGEST_SENDER_CERT,
@@ -280,28 +286,32 @@ cdef inline int read_properties(
     at[0] += PROPERTIES_HEADER_SIZE
     if read_label(data, size, at, header[1], packet, fault) != 0:
         return -1
-    extension_size = load_u32(header + 52)
+    extension_size = load_u32(header + EXTENSION_SIZE_AT)
     if wire_unlikely(extension_size > size - at[0]):
         return set_fault(fault, TRUNCATED, Field.ExtensionData, at[0], extension_size, size - at[0])
     set_part(packet, EXTENSION_DATA, at[0], extension_size)
     at[0] += extension_size
-    message_size = load_u32(header + 32)
+    message_size = load_u32(header + MESSAGE_SIZE_AT)
     if wire_unlikely(message_size > size - at[0]):
         return set_fault(fault, TRUNCATED, Field.MessageBody, at[0], message_size, size - at[0])
     set_part(packet, BODY, at[0], message_size)
     at[0] = skip_padding(at[0] + message_size, size, packet)
-    message_class = load_u16(header + 2)
+    message_class = load_u16(header + MESSAGE_CLASS_AT)
     if message_class:
         place = message_class_place(message_class)
     if place != NO_MESSAGE_CLASS:
         packet.codes[MESSAGE_CLASS] = place
         packet.presence |= HAS_MESSAGE_CLASS
-    privacy = load_u32(header + 40)
+    privacy = load_u32(header + PRIVACY_LEVEL_AT)
     unusual = (
         privacy | header[0] | message_class & CLASS_BITS_UNUSED | packet.sections[SECURITY][0] & BODY_ENCRYPTED
-        | load_u32(packet.sections[USER] + USER_FLAGS_AT) & (7 << USER_ADMIN_SHIFT) | load_u32(header + 44) ^ SHA_1
+        | load_u32(packet.sections[USER] + USER_HEADER_FLAGS_AT) & (7 << USER_ADMIN_SHIFT)
+        | load_u32(header + HASH_ALGORITHM_AT) ^ SHA_1
     )
-    if wire_unlikely(unusual or load_u32(header + 36) < message_size or not is_cipher(load_u32(header + 48), 0)):
+    if wire_unlikely(
+        unusual or load_u32(header + ALLOCATION_BODY_SIZE_AT) < message_size
+        or not is_cipher(load_u32(header + ENCRYPTION_ALGORITHM_AT), 0)
+    ):
         judge_properties(header, message_size, packet)
     if message_class == 0 and is_notify_queue(data, &packet.queues[DESTINATION_QUEUE]):
         packet.presence |= HAS_NOTIFICATION
@@ -336,9 +346,9 @@ cdef inline int read_optional_headers(
     Fault* fault,
 ) noexcept nogil:
     """The headers after the MessagePropertiesHeader, and reserved flags, which few packets have."""
-    if load_u16(data + 2) & (FLAG_DEBUG | FLAG_TRACING) == FLAG_TRACING:
+    if load_u16(data + BASE_HEADER_FLAGS_AT) & (FLAG_DEBUG | FLAG_TRACING) == FLAG_TRACING:
         packet.violations |= MISSING_DEBUG_HEADER
-    if load_u16(data + 2) & RESERVED_BASE or user_flags & <uint32_t>RESERVED_USER:
+    if load_u16(data + BASE_HEADER_FLAGS_AT) & RESERVED_BASE or user_flags & <uint32_t>RESERVED_USER:
         packet.violations |= RESERVED_FLAGS
     if data[2] & FLAG_DEBUG and read_debug(data, size, at, packet, fault) != 0:
         return -1
@@ -357,13 +367,13 @@ cdef inline int read_headers(
     const uint8_t* data, size_t packet_size, size_t* at, QueueLists* lists, Packet* packet, Fault* fault
 ) noexcept nogil:
     """All headers after the BaseHeader, from ``at`` on, which moves to the end of the last."""
-    cdef uint32_t base = load_u16(data + 2)
+    cdef uint32_t base = load_u16(data + BASE_HEADER_FLAGS_AT)
     cdef uint32_t flags
     if wire_unlikely(base & FLAG_INTERNAL):
-        return set_fault(fault, BAD_TYPE, Field.BaseHeader_Flags, 2, 0, base)
+        return set_fault(fault, BAD_TYPE, Field.BaseHeader_Flags, BASE_HEADER_FLAGS_AT, 0, base)
     if read_user_header(data, packet_size, at, packet, fault) != 0:
         return -1
-    flags = load_u32(packet.sections[USER] + USER_FLAGS_AT)
+    flags = load_u32(packet.sections[USER] + USER_HEADER_FLAGS_AT)
     if flags & USER_TRANSACTION and read_transaction(data, packet_size, at, packet, fault) != 0:
         return -1
     if flags & USER_SECURITY and read_security(data, packet_size, at, packet, fault) != 0:
@@ -393,7 +403,7 @@ cdef inline int read_message(
     if read_base_header(data, size, packet, fault) != 0:
         return -1
     packet_size = packet.size
-    base = load_u16(data + 2)
+    base = load_u16(data + BASE_HEADER_FLAGS_AT)
     if read_headers(data, packet_size, &at, lists, packet, fault) != 0:
         return -1
     packet.end = at

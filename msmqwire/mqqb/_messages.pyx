@@ -10,21 +10,26 @@ from libc.string cimport memcpy
 
 from msmqwire.columns._convert cimport TextSpan
 from msmqwire.mqqb._kernel cimport (
-    ACKNOWLEDGED, ACKNOWLEDGMENT, ADDRESS_HEADER_FIXED_SIZE, ADMIN_QUEUE, ADMIN_QUEUE_FLAGS, ALLOCATION_BODY_SIZE, BASE,
-    BODY, COMPOUND, COMPOUND_BODY, COMPOUND_HEADER_ID, COMPOUND_HEADER_SIZE, CONNECTOR, CONNECTOR_QM, CRYPTO_PROVIDER,
-    DEBUG_HEADER_SIZE, DEBUG_QUEUE, DELIVERY, DESTINATION_QUEUE, ENCRYPTION_ALGORITHM, ENCRYPTION_KEY, EXTENSION_DATA,
-    FINAL, FINAL_ACK, FLAG_DEBUG, FLAG_TRACING, FOR_EVER, HASH_ALGORITHM, HAS_ACKNOWLEDGED, HAS_ADMIN, HAS_COMPOUND,
+    ACKNOWLEDGED, ACKNOWLEDGED_PREVIOUS_TX_SEQUENCE_NUMBER_AT, ACKNOWLEDGED_TX_SEQUENCE_NUMBER_AT, ACKNOWLEDGMENT,
+    ADDRESS_HEADER_FIXED_SIZE, ADMIN_QUEUE, ADMIN_QUEUE_FLAGS, ALLOCATION_BODY_SIZE, ALLOCATION_BODY_SIZE_AT, BASE,
+    BODY, BODY_TYPE_AT, COMPOUND, COMPOUND_BODY, COMPOUND_HEADER_ID, COMPOUND_HEADER_SIZE, CONNECTOR, CONNECTOR_QM,
+    CRYPTO_PROVIDER, DEBUG_HEADER_SIZE, DEBUG_QUEUE, DELIVERY, DESTINATION_QUEUE, ENCRYPTION_ALGORITHM,
+    ENCRYPTION_ALGORITHM_AT, ENCRYPTION_KEY, EXTENSION_DATA, EXTENSION_SIZE_AT, FINAL, FINAL_ACK, FLAG_DEBUG,
+    FLAG_TRACING, FOR_EVER, HASH_ALGORITHM, HASH_ALGORITHM_AT, HAS_ACKNOWLEDGED, HAS_ADMIN, HAS_COMPOUND,
     HAS_CONNECTOR_QM, HAS_CONNECTOR_TYPE, HAS_DEBUG_QUEUE, HAS_DESTINATION, HAS_FINAL_ACK, HAS_MULTI_QUEUE,
     HAS_PROPERTIES, HAS_RESPONSE_CODE, HAS_SECURITY, HAS_SECURITY_ID, HAS_SESSION, HAS_SOAP, HAS_SRMP_ENVELOPE,
-    HAS_TRANSACTION, HTTP_BODY, KIND, LABEL, LARGEST_LABEL, MESSAGE_CLASS_VALUE, MULTI_QUEUE_SIGNATURE,
-    NO_MESSAGE_CLASS, ORDER_ACK, PART_COUNT, PRIVACY_LEVEL, PROPERTIES, PROPERTIES_HEADER_SIZE, PROVIDER_INFO,
-    QUEUE_COUNT, RESERVED_FLAGS, RESERVED_PROPERTIES, RESPONSE_QUEUE, SECURITY, SECURITY_HEADER_SIZE, SECURITY_ID,
-    SENDER_CERT, SESSION, SIGNATURE, SIGNATURE_HEADER_ID, SOAP_BODY, SOAP_BODY_ID, SOAP_HEADER, SOAP_HEADER_ID,
-    SOAP_SECTION_SIZE, SOAP_TERMINATOR, SRMP_ENVELOPE, SRMP_ENVELOPE_HEADER_SIZE, SRMP_ENVELOPE_TERMINATOR,
-    TRAILING_BYTES, TRANSACTION, TRANSACTION_HEADER_SIZE, USER, USER_ADMIN_SHIFT, USER_CONNECTOR_TYPE,
-    USER_DELIVERY_SHIFT, USER_DESTINATION_SHIFT, USER_FLAGS_AT, USER_HEADER_SIZE, USER_HTTP, USER_MULTI_QUEUE,
-    USER_PROPERTIES, USER_RESPONSE_SHIFT, USER_SECURITY, USER_SOAP, USER_TRANSACTION, Field, Packet, first_extra_byte,
-    padded, skip_padding,
+    HAS_TRANSACTION, HTTP_BODY, KIND, LABEL, LARGEST_LABEL, MESSAGE_BODY_OFFSET_AT, MESSAGE_BODY_SIZE_AT,
+    MESSAGE_CLASS_AT, MESSAGE_CLASS_VALUE, MESSAGE_SIZE_AT, MULTI_QUEUE_SIGNATURE, NO_MESSAGE_CLASS, ORDER_ACK,
+    PACKET_SIZE_AT, PART_COUNT, PRIVACY_LEVEL, PRIVACY_LEVEL_AT, PROPERTIES, PROPERTIES_HEADER_SIZE, PROVIDER_INFO,
+    QUEUE_COUNT, RESERVED_FLAGS, RESERVED_PROPERTIES, RESPONSE_QUEUE, SECURITY, SECURITY_HEADER_ENCRYPTION_KEY_SIZE_AT,
+    SECURITY_HEADER_PROVIDER_INFO_SIZE_AT, SECURITY_HEADER_SECURITY_ID_SIZE_AT, SECURITY_HEADER_SENDER_CERT_SIZE_AT,
+    SECURITY_HEADER_SIGNATURE_SIZE_AT, SECURITY_HEADER_SIZE, SECURITY_ID, SENDER_CERT, SESSION, SIGNATURE,
+    SIGNATURE_HEADER_ID, SOAP_BODY, SOAP_BODY_ID, SOAP_HEADER, SOAP_HEADER_ID, SOAP_SECTION_SIZE, SOAP_TERMINATOR,
+    SRMP_ENVELOPE, SRMP_ENVELOPE_HEADER_SIZE, SRMP_ENVELOPE_TERMINATOR, TIME_TO_REACH_QUEUE_AT, TRAILING_BYTES,
+    TRANSACTION, TRANSACTION_HEADER_SIZE, USER, USER_ADMIN_SHIFT, USER_CONNECTOR_TYPE, USER_DELIVERY_SHIFT,
+    USER_DESTINATION_SHIFT, USER_HEADER_FLAGS_AT, USER_HEADER_SIZE, USER_HTTP, USER_MULTI_QUEUE, USER_PROPERTIES,
+    USER_RESPONSE_SHIFT, USER_SECURITY, USER_SOAP, USER_TRANSACTION, Field, Packet, first_extra_byte, padded,
+    skip_padding,
 )
 from msmqwire.mqqb.framing cimport (
     BASE_HEADER_SIZE, FLAG_SESSION, PACKET_SIGNATURE, SESSION_HEADER_SIZE, VERSION_NUMBER
@@ -82,9 +87,9 @@ cdef void judge_provider(const uint8_t* data, Packet* packet) noexcept nogil:
 
 cdef void judge_properties(const uint8_t* header, uint32_t message_size, Packet* packet) noexcept nogil:
     """The values of a MessagePropertiesHeader, where one of them is not the plain one: [MS-MQMQ] 2.2.19.3."""
-    cdef uint32_t privacy = load_u32(header + 40)
-    cdef uint32_t hashing = load_u32(header + 44) - 0x8001
-    cdef bint has_admin = (load_u32(packet.sections[USER] + USER_FLAGS_AT) >> USER_ADMIN_SHIFT & 7) != 0
+    cdef uint32_t privacy = load_u32(header + PRIVACY_LEVEL_AT)
+    cdef uint32_t hashing = load_u32(header + HASH_ALGORITHM_AT) - 0x8001
+    cdef bint has_admin = (load_u32(packet.sections[USER] + USER_HEADER_FLAGS_AT) >> USER_ADMIN_SHIFT & 7) != 0
     cdef bint encrypted = packet.sections[SECURITY][0] & BODY_ENCRYPTED
     if privacy > 5 or not PRIVACY_LEVELS >> privacy & 1 or (encrypted and privacy == 0):
         packet.violations |= PRIVACY_LEVEL
@@ -93,27 +98,27 @@ cdef void judge_properties(const uint8_t* header, uint32_t message_size, Packet*
     # The message of [MS-MQQB] 4.1 has flags and no AdminQueue
     if has_admin and not header[0] & ACKNOWLEDGMENTS:
         packet.violations |= ADMIN_QUEUE_FLAGS
-    if load_u16(header + 2) & CLASS_BITS_UNUSED:
+    if load_u16(header + MESSAGE_CLASS_AT) & CLASS_BITS_UNUSED:
         packet.violations |= MESSAGE_CLASS_VALUE
-    if load_u32(header + 36) < message_size:
+    if load_u32(header + ALLOCATION_BODY_SIZE_AT) < message_size:
         packet.violations |= ALLOCATION_BODY_SIZE
     if hashing > 13 or not HASH_ALGORITHMS >> hashing & 1:
         packet.violations |= HASH_ALGORITHM
-    if not is_cipher(load_u32(header + 48), privacy):
+    if not is_cipher(load_u32(header + ENCRYPTION_ALGORITHM_AT), privacy):
         packet.violations |= ENCRYPTION_ALGORITHM
 
 
 cdef bint is_conforming_ack(const uint8_t* data, const Packet* packet) noexcept nogil:
     """Whether the other fields of an OrderAck or FinalAck packet are those of [MS-MQQB] 2.2.4 and 2.2.5."""
     cdef const uint8_t* properties = packet.sections[PROPERTIES]
-    cdef uint32_t message_class = load_u16(properties + 2)
-    cdef uint32_t flags = load_u32(packet.sections[USER] + USER_FLAGS_AT)
-    cdef uint32_t number = load_u32(packet.sections[ACKNOWLEDGED] + 8)
-    cdef uint32_t previous = load_u32(packet.sections[ACKNOWLEDGED] + 12)
+    cdef uint32_t message_class = load_u16(properties + MESSAGE_CLASS_AT)
+    cdef uint32_t flags = load_u32(packet.sections[USER] + USER_HEADER_FLAGS_AT)
+    cdef uint32_t number = load_u32(packet.sections[ACKNOWLEDGED] + ACKNOWLEDGED_TX_SEQUENCE_NUMBER_AT)
+    cdef uint32_t previous = load_u32(packet.sections[ACKNOWLEDGED] + ACKNOWLEDGED_PREVIOUS_TX_SEQUENCE_NUMBER_AT)
     cdef size_t i
     if (
-        flags & ACK_FLAGS_CLEAR or properties[0] & ACKNOWLEDGMENTS or load_u32(properties + 24) != 0
-        or number == 0 or previous + 1 == 0 or load_u32(data + 12) != <uint32_t>FOR_EVER
+        flags & ACK_FLAGS_CLEAR or properties[0] & ACKNOWLEDGMENTS or load_u32(properties + BODY_TYPE_AT) != 0
+        or number == 0 or previous + 1 == 0 or load_u32(data + TIME_TO_REACH_QUEUE_AT) != <uint32_t>FOR_EVER
     ):
         return False
     if packet.codes[KIND] == ORDER_ACK:
@@ -126,8 +131,8 @@ cdef bint is_conforming_ack(const uint8_t* data, const Packet* packet) noexcept 
 
 cdef void recognise_ack(const uint8_t* data, Packet* packet) noexcept nogil:
     """Recognise OrderAck and FinalAck packets among packets of their size: [MS-MQQB] 2.2.4, 2.2.5."""
-    cdef uint32_t message_class = load_u16(packet.sections[PROPERTIES] + 2)
-    cdef uint32_t delivery = load_u32(packet.sections[USER] + USER_FLAGS_AT) >> USER_DELIVERY_SHIFT & 3
+    cdef uint32_t message_class = load_u16(packet.sections[PROPERTIES] + MESSAGE_CLASS_AT)
+    cdef uint32_t delivery = load_u32(packet.sections[USER] + USER_HEADER_FLAGS_AT) >> USER_DELIVERY_SHIFT & 3
     cdef const uint8_t* label = data + packet.parts[LABEL].offset
     cdef size_t i
     if message_class != ORDER_ACK_CLASS and not (message_class >= FIRST_FINAL_ACK_CLASS and delivery == 1):
@@ -214,8 +219,8 @@ cdef int read_compound(const uint8_t* data, size_t size, size_t* at, Packet* pac
         return set_fault(fault, TRUNCATED, Field.CompoundMessageHeader, at[0], COMPOUND_HEADER_SIZE, left)
     left -= COMPOUND_HEADER_SIZE
     http_size = load_u32(header + 4)
-    body_size = load_u32(header + 8)
-    body_offset = load_u32(header + 12)
+    body_size = load_u32(header + MESSAGE_BODY_SIZE_AT)
+    body_offset = load_u32(header + MESSAGE_BODY_OFFSET_AT)
     if http_size > left:
         return set_fault(fault, TRUNCATED, Field.CompoundMessageHeader_HttpBodySize, at[0] + 4, http_size, left)
     if body_size > http_size:
@@ -276,8 +281,8 @@ cdef int message_violation_fault(
     const uint8_t* data, size_t size, const Packet* packet, Fault* fault
 ) noexcept nogil:
     """The lowest violation for which a conforming receiver refuses the packet, as a fault."""
-    cdef size_t flags_at = BASE_HEADER_SIZE + USER_FLAGS_AT
-    cdef size_t extra = first_extra_byte(packet, load_u32(data + 8))
+    cdef size_t flags_at = BASE_HEADER_SIZE + USER_HEADER_FLAGS_AT
+    cdef size_t extra = first_extra_byte(packet, load_u32(data + PACKET_SIZE_AT))
     if packet.violations & TRAILING_BYTES:
         return set_fault(fault, BAD_SIZE, Field.PacketSize, extra, extra, size)
     return set_fault(fault, BAD_FLAG, Field.UserHeader_Flags, flags_at, 0, load_u32(data + flags_at))
@@ -344,7 +349,7 @@ cdef uint8_t* put_user_header(
     const uint8_t* start, uint8_t* target, const Packet* packet, const uint8_t* payload
 ) noexcept nogil:
     cdef uint8_t* header = target
-    cdef uint32_t flags = load_u32(packet.sections[USER] + USER_FLAGS_AT) & USER_KEPT
+    cdef uint32_t flags = load_u32(packet.sections[USER] + USER_HEADER_FLAGS_AT) & USER_KEPT
     flags |= <uint32_t>packet.codes[DELIVERY] << USER_DELIVERY_SHIFT
     flags |= USER_SECURITY if packet.presence & HAS_SECURITY else 0
     flags |= USER_TRANSACTION if packet.presence & HAS_TRANSACTION else 0
@@ -353,7 +358,7 @@ cdef uint8_t* put_user_header(
         flags |= USER_MULTI_QUEUE if packet.presence & HAS_MULTI_QUEUE else 0
         flags |= USER_SOAP if packet.presence & HAS_SOAP else 0
         flags |= USER_HTTP if packet.presence & (HAS_SRMP_ENVELOPE | HAS_COMPOUND) else 0
-    put(target, packet.sections[USER], USER_FLAGS_AT)
+    put(target, packet.sections[USER], USER_HEADER_FLAGS_AT)
     target += USER_HEADER_SIZE
     if packet.presence & HAS_DESTINATION:
         flags |= <uint32_t>packet.queues[DESTINATION_QUEUE].code << USER_DESTINATION_SHIFT
@@ -367,7 +372,7 @@ cdef uint8_t* put_user_header(
     if packet.presence & HAS_CONNECTOR_TYPE:
         flags |= USER_CONNECTOR_TYPE
         target = put(target, packet.sections[CONNECTOR], 16)
-    store_u32(header + USER_FLAGS_AT, flags)
+    store_u32(header + USER_HEADER_FLAGS_AT, flags)
     return target
 
 
@@ -392,11 +397,11 @@ cdef uint8_t* put_security(
             sizes[part] = packet.parts[part].length
             target = pad(start, put_part(target, packet, part, payload))
     store_u16(header, load_u16(packet.sections[SECURITY]) & SECURITY_KEPT)
-    store_u16(header + 2, sizes[SECURITY_ID])
-    store_u16(header + 4, sizes[ENCRYPTION_KEY])
-    store_u16(header + 6, sizes[SIGNATURE])
-    store_u32(header + 8, sizes[SENDER_CERT])
-    store_u32(header + 12, sizes[PROVIDER_INFO])
+    store_u16(header + SECURITY_HEADER_SECURITY_ID_SIZE_AT, sizes[SECURITY_ID])
+    store_u16(header + SECURITY_HEADER_ENCRYPTION_KEY_SIZE_AT, sizes[ENCRYPTION_KEY])
+    store_u16(header + SECURITY_HEADER_SIGNATURE_SIZE_AT, sizes[SIGNATURE])
+    store_u32(header + SECURITY_HEADER_SENDER_CERT_SIZE_AT, sizes[SENDER_CERT])
+    store_u32(header + SECURITY_HEADER_PROVIDER_INFO_SIZE_AT, sizes[PROVIDER_INFO])
     return target
 
 
@@ -409,8 +414,8 @@ cdef uint8_t* put_properties(
     put(target, packet.sections[PROPERTIES], PROPERTIES_HEADER_SIZE)
     target[0] = target[0] & PROPERTIES_KEPT
     target[1] = <uint8_t>length
-    store_u32(target + 32, packet.parts[BODY].length)
-    store_u32(target + 52, packet.parts[EXTENSION_DATA].length)
+    store_u32(target + MESSAGE_SIZE_AT, packet.parts[BODY].length)
+    store_u32(target + EXTENSION_SIZE_AT, packet.parts[EXTENSION_DATA].length)
     target = put(target + PROPERTIES_HEADER_SIZE, payload + packet.parts[LABEL].offset, 2 * units)
     if length > units:
         store_u16(target, 0)

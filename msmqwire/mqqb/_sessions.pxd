@@ -12,10 +12,13 @@ from libc.stdint cimport uint8_t, uint32_t
 
 from msmqwire.columns._batch cimport DECODED
 from msmqwire.mqqb._kernel cimport (
-    CONNECTION_PARAMETERS, ESTABLISH, ESTABLISH_CONNECTION, FLAG_DEBUG, FLAG_TRACING, FOR_EVER, HAS_TRAILING_BYTES,
-    HAS_WINDOW, IS_ESTABLISH, IS_PACKET, IS_PARAMETERS, IS_PING, IS_SESSION_ACK, KIND, PARAMETERS, PING, PINGED,
-    REFUSED, RESERVED_BASE, RESERVED_INTERNAL, RESERVED_SYSTEM, SESSION, SESSION_ACK, WINDOW, Field, Packet,
-    clear_packet, first_extra_byte, read_base_header, set_trailing,
+    ACK_TIMEOUT_AT, BASE_HEADER_FLAGS_AT, CONNECTION_PARAMETERS, CONNECTION_PARAMETERS_RESERVED_AT, ESTABLISH,
+    ESTABLISH_CONNECTION, ESTABLISH_CONNECTION_RESERVED_AT, FLAG_DEBUG, FLAG_TRACING, FOR_EVER, HAS_TRAILING_BYTES,
+    HAS_WINDOW, INTERNAL_HEADER_FLAGS_AT, INTERNAL_HEADER_RESERVED_AT, IS_ESTABLISH, IS_PACKET, IS_PARAMETERS, IS_PING,
+    IS_SESSION_ACK, KIND, OPERATING_SYSTEM_AT, PARAMETERS, PING, PINGED, PING_SIGNATURE_AT, REFUSED, RESERVED_BASE,
+    RESERVED_INTERNAL, RESERVED_SYSTEM, SESSION, SESSION_ACK, SESSION_HEADER_WINDOW_SIZE_AT, SIGNATURE_AT,
+    TIME_TO_REACH_QUEUE_AT, WINDOW, WINDOW_SIZE_AT, Field, Packet, clear_packet, first_extra_byte, read_base_header,
+    set_trailing,
 )
 from msmqwire.mqqb.framing cimport (
     BASE_HEADER_SIZE, FLAG_INTERNAL, FLAG_SESSION, PACKET_SIGNATURE, SESSION_HEADER_SIZE
@@ -68,7 +71,7 @@ cdef enum:
 cdef inline bint is_ping(const uint8_t* data, size_t size, uint32_t transport) noexcept nogil:
     """Whether to read a ping: decided by the transport, where it is unknown by the signature of a packet."""
     if transport == Transport.UNKNOWN:
-        return size < 8 or load_u32(data + 4) != PACKET_SIGNATURE
+        return size < 8 or load_u32(data + SIGNATURE_AT) != PACKET_SIGNATURE
     return transport == Transport.UDP
 
 
@@ -76,8 +79,11 @@ cdef inline int read_ping(const uint8_t* data, size_t size, bint strict, Packet*
     """A Ping packet: [MS-MQQB] 2.2.7."""
     if size < PING_SIZE:
         return set_fault(fault, TRUNCATED, Field.Ping, 0, PING_SIZE, size)
-    if load_u16(data + 2) != PING_SIGNATURE:
-        return set_fault(fault, BAD_SIGNATURE, Field.Ping_Signature, 2, PING_SIGNATURE, load_u16(data + 2))
+    if load_u16(data + PING_SIGNATURE_AT) != PING_SIGNATURE:
+        return set_fault(
+            fault, BAD_SIGNATURE, Field.Ping_Signature, PING_SIGNATURE_AT, PING_SIGNATURE,
+            load_u16(data + PING_SIGNATURE_AT),
+        )
     packet.extent = PING_SIZE
     packet.end = PING_SIZE
     if size > PING_SIZE:
@@ -103,11 +109,11 @@ cdef inline int read_establish(const uint8_t* data, size_t left, Packet* packet,
     packet.sections[ESTABLISH] = data
     packet.presence |= IS_ESTABLISH
     packet.end = INTERNAL_FIXED_SIZE + ESTABLISH_SIZE
-    if data[36] != RESIDENT_SYSTEM:
+    if data[OPERATING_SYSTEM_AT] != RESIDENT_SYSTEM:
         packet.violations |= OPERATING_SYSTEM
-    if load_u16(data + 36) & RESERVED_SYSTEM:
+    if load_u16(data + OPERATING_SYSTEM_AT) & RESERVED_SYSTEM:
         packet.violations |= RESERVED_FLAGS
-    if load_u16(data + 38):
+    if load_u16(data + ESTABLISH_CONNECTION_RESERVED_AT):
         packet.violations |= RESERVED_NONZERO
     return 0
 
@@ -122,17 +128,17 @@ cdef inline int read_parameters(const uint8_t* data, size_t left, Packet* packet
         )
     packet.codes[KIND] = CONNECTION_PARAMETERS
     packet.sections[PARAMETERS] = data
-    packet.sections[WINDOW] = data + 10
+    packet.sections[WINDOW] = data + WINDOW_SIZE_AT
     packet.presence |= IS_PARAMETERS | HAS_WINDOW
     packet.end = INTERNAL_FIXED_SIZE + PARAMETERS_SIZE
     recoverable = load_u32(data)
-    plain = load_u32(data + 4)
+    plain = load_u32(data + ACK_TIMEOUT_AT)
     if not (
         <uint32_t>LEAST_RECOVERABLE_ACK_TIMEOUT <= recoverable <= <uint32_t>LARGEST_ACK_TIMEOUT
         and <uint32_t>LEAST_ACK_TIMEOUT <= plain <= <uint32_t>LARGEST_ACK_TIMEOUT
     ):
         packet.violations |= TIMEOUT_RANGE
-    if load_u16(data + 8):
+    if load_u16(data + CONNECTION_PARAMETERS_RESERVED_AT):
         packet.violations |= RESERVED_NONZERO
     return 0
 
@@ -142,15 +148,15 @@ cdef inline int read_session_ack(
 ) noexcept nogil:
     """SessionAck, whose SessionHeader PacketSize counts: [MS-MQQB] 2.2.6."""
     if not flags & FLAG_SESSION:
-        return set_fault(fault, BAD_FLAG, Field.BaseHeader_Flags, 2, 0, flags)
+        return set_fault(fault, BAD_FLAG, Field.BaseHeader_Flags, BASE_HEADER_FLAGS_AT, 0, flags)
     if left < SESSION_HEADER_SIZE:
         return set_fault(fault, TRUNCATED, Field.SessionHeader, INTERNAL_FIXED_SIZE, SESSION_HEADER_SIZE, left)
     packet.codes[KIND] = SESSION_ACK
     packet.sections[SESSION] = data
-    packet.sections[WINDOW] = data + 12
+    packet.sections[WINDOW] = data + SESSION_HEADER_WINDOW_SIZE_AT
     packet.presence |= IS_SESSION_ACK | HAS_WINDOW
     packet.end = INTERNAL_FIXED_SIZE + SESSION_HEADER_SIZE
-    if load_u16(data + 12) == 0:
+    if load_u16(data + SESSION_HEADER_WINDOW_SIZE_AT) == 0:
         packet.violations |= WINDOW_SIZE
     return 0
 
@@ -162,19 +168,21 @@ cdef inline int read_internal(
     cdef size_t packet_size
     cdef size_t left
     cdef size_t extra
+    cdef uint32_t base_flags
     cdef uint32_t flags
     cdef uint32_t packet_type
     cdef int status
     if read_base_header(data, size, packet, fault) != 0:
         return -1
     packet_size = packet.size
-    if not data[2] & FLAG_INTERNAL:
-        return set_fault(fault, BAD_TYPE, Field.BaseHeader_Flags, 2, 0, load_u16(data + 2))
+    base_flags = load_u16(data + BASE_HEADER_FLAGS_AT)
+    if not base_flags & FLAG_INTERNAL:
+        return set_fault(fault, BAD_TYPE, Field.BaseHeader_Flags, BASE_HEADER_FLAGS_AT, 0, base_flags)
     left = packet_size - BASE_HEADER_SIZE
     if left < INTERNAL_HEADER_SIZE:
         return set_fault(fault, TRUNCATED, Field.InternalHeader, BASE_HEADER_SIZE, INTERNAL_HEADER_SIZE, left)
     left -= INTERNAL_HEADER_SIZE
-    flags = load_u16(data + 18)
+    flags = load_u16(data + INTERNAL_HEADER_FLAGS_AT)
     packet_type = flags & PACKET_TYPE_BITS
     packet.presence = IS_PACKET
     if packet_type == PACKET_ESTABLISH:
@@ -182,23 +190,21 @@ cdef inline int read_internal(
     elif packet_type == PACKET_PARAMETERS:
         status = read_parameters(data + INTERNAL_FIXED_SIZE, left, packet, fault)
     elif packet_type == PACKET_SESSION_ACK:
-        status = read_session_ack(data + INTERNAL_FIXED_SIZE, left, load_u16(data + 2), packet, fault)
+        status = read_session_ack(data + INTERNAL_FIXED_SIZE, left, base_flags, packet, fault)
     else:
-        return set_fault(fault, BAD_TYPE, Field.InternalHeader_Flags, 18, 0, flags)
+        return set_fault(fault, BAD_TYPE, Field.InternalHeader_Flags, INTERNAL_HEADER_FLAGS_AT, 0, flags)
     if status != 0:
         return -1
     packet.codes[REFUSED] = (flags & PACKET_REFUSED) != 0
     if packet_type == PACKET_SESSION_ACK and flags & PACKET_REFUSED:
         packet.violations |= CONNECTION_REFUSED
-    if load_u16(data + 16):
+    if load_u16(data + INTERNAL_HEADER_RESERVED_AT):
         packet.violations |= RESERVED_NONZERO
-    if load_u16(data + 2) & (FLAG_DEBUG | FLAG_TRACING) or (
-        packet_type != PACKET_SESSION_ACK and load_u16(data + 2) & FLAG_SESSION
-    ):
+    if base_flags & (FLAG_DEBUG | FLAG_TRACING) or (packet_type != PACKET_SESSION_ACK and base_flags & FLAG_SESSION):
         packet.violations |= MESSAGE_FLAGS
-    if load_u16(data + 2) & RESERVED_BASE or flags & RESERVED_INTERNAL:
+    if base_flags & RESERVED_BASE or flags & RESERVED_INTERNAL:
         packet.violations |= RESERVED_FLAGS
-    if load_u32(data + 12) != <uint32_t>FOR_EVER:
+    if load_u32(data + TIME_TO_REACH_QUEUE_AT) != <uint32_t>FOR_EVER:
         packet.violations |= TIME_TO_REACH_QUEUE
     if packet_size - packet.end > 3 or packet.extent != size:
         packet.violations |= TRAILING_BYTES

@@ -25,29 +25,29 @@ cdef size_t write_session(const Packet* packet, uint8_t* target) noexcept nogil:
     if packet.codes[KIND] == PING:
         memcpy(target, packet.sections[PINGED], PING_SIZE)
         store_u16(target, load_u16(target) & PING_KEPT | (PING_REFUSED if packet.codes[REFUSED] else 0))
-        store_u16(target + 2, PING_SIGNATURE)
+        store_u16(target + PING_SIGNATURE_AT, PING_SIGNATURE)
         return PING_SIZE
     if packet.codes[KIND] == ESTABLISH_CONNECTION:
         internal = PACKET_ESTABLISH
         memcpy(end, packet.sections[ESTABLISH], 38)
-        memset(end + 38, 0, 2)
+        memset(end + ESTABLISH_CONNECTION_RESERVED_AT, 0, 2)
         memset(end + 40, 0x5A, ESTABLISH_SIZE - 40)
         end += ESTABLISH_SIZE
     elif packet.codes[KIND] == CONNECTION_PARAMETERS:
         internal = PACKET_PARAMETERS
         memcpy(end, packet.sections[PARAMETERS], 8)
-        store_u16(end + 8, 0)
-        memcpy(end + 10, packet.sections[WINDOW], 2)
+        store_u16(end + CONNECTION_PARAMETERS_RESERVED_AT, 0)
+        memcpy(end + WINDOW_SIZE_AT, packet.sections[WINDOW], 2)
         end += 12
     else:
         internal = PACKET_SESSION_ACK
         base |= FLAG_SESSION
         put_session_header(end, packet)
-        memcpy(end + 12, packet.sections[WINDOW], 2)
+        memcpy(end + SESSION_HEADER_WINDOW_SIZE_AT, packet.sections[WINDOW], 2)
         end += SESSION_HEADER_SIZE
     if packet.codes[REFUSED]:
         internal |= PACKET_REFUSED
     put_base_header(target, base, <size_t>(end - target), FOR_EVER)
-    store_u16(target + 16, 0)
-    store_u16(target + 18, internal)
+    store_u16(target + INTERNAL_HEADER_RESERVED_AT, 0)
+    store_u16(target + INTERNAL_HEADER_FLAGS_AT, internal)
     return <size_t>(end - target)

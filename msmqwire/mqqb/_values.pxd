@@ -4,7 +4,9 @@ from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint32_t
 
 from msmqwire.columns._convert cimport TextSpan
-from msmqwire.mqqb._kernel cimport BODY, COMPOUND_BODY, PROPERTIES, SECURITY, Draft, Packet
+from msmqwire.mqqb._kernel cimport (
+    BODY, BODY_TYPE_AT, COMPOUND_BODY, PRIVACY_LEVEL_AT, PROPERTIES, SECURITY, Draft, Packet
+)
 from msmqwire.wire.cursor cimport load_u32
 from msmqwire.wire._format_name cimport FormatName
 
@@ -18,12 +20,13 @@ cdef tuple OF_BODY
 
 cdef inline uint32_t body_type_of(const Packet* packet) noexcept nogil:
     """BodyType of a packet with properties."""
-    return load_u32(packet.sections[PROPERTIES] + 24)
+    return load_u32(packet.sections[PROPERTIES] + BODY_TYPE_AT)
 
 
 cdef inline bint is_encrypted(const Packet* packet) noexcept nogil:
     """Whether the body of a packet with properties is encrypted: PrivacyLevel and EB."""
-    return load_u32(packet.sections[PROPERTIES] + 40) != 0 or packet.sections[SECURITY][0] & BODY_ENCRYPTED != 0
+    cdef uint32_t privacy = load_u32(packet.sections[PROPERTIES] + PRIVACY_LEVEL_AT)
+    return privacy != 0 or packet.sections[SECURITY][0] & BODY_ENCRYPTED != 0
 
 
 cdef inline size_t body_part(const Packet* packet) noexcept nogil:

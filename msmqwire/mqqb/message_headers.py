@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
 from uuid import UUID
 
 from msmqwire.columns.fields import Field, Header
@@ -54,6 +56,38 @@ def _blob(name: str, column: str, about: str, size: str, part: str) -> tuple[Fie
     )
 
 
+#: The fields with which every packet begins but a ping.
+BASE_START = (
+    Field("VersionNumber", "u8", 0, id="version", checks={"bad_version": "not (version == 16)"}),
+    Field("BaseHeader.Reserved", "u8", 1),
+    Field("Signature", "u32", 4, id="signature", checks={"bad_signature": "not (signature == 0x524F494C)"}),
+)
+WINDOW_SIZE = Field(
+    "SessionHeader.WindowSize",
+    "u16",
+    12,
+    "window_size",
+    checks={"window_size": "window_size == 0"},
+)
+
+
+def session_fields(about: str, default: Any = ...) -> tuple[Field, ...]:
+    """The fields of the SessionHeader before its WindowSize, with names after ``about`` ([MS-MQMQ] 2.2.20.4)."""
+    rows = (
+        ("AckSequenceNumber", "u16", 0, "ack_sequence_number"),
+        ("RecoverableMsgAckSeqNumber", "u16", 2, "recoverable_msg_ack_seq_number"),
+        ("RecoverableMsgAckFlags", "u32", 4, "recoverable_msg_ack_flags"),
+        ("UserMsgSequenceNumber", "u16", 8, "user_msg_sequence_number"),
+        ("RecoverableMsgSeqNumber", "u16", 10, "recoverable_msg_seq_number"),
+    )
+    return tuple(
+        [
+            Field(f"SessionHeader.{name}", type_, at, column, about + name, default=default)
+            for name, type_, at, column in rows
+        ]
+    )
+
+
 MESSAGE_HEADERS = (
     Header(
         "",
@@ -67,9 +101,7 @@ MESSAGE_HEADERS = (
     Header(
         "BASE",
         (
-            Field("VersionNumber", "u8", 0, id="version", checks={"bad_version": "not (version == 16)"}),
-            Field("BaseHeader.Reserved", "u8", 1),
-            Field("Signature", "u32", 4, id="signature", checks={"bad_signature": "not (signature == 0x524F494C)"}),
+            *BASE_START,
             Field(
                 "PacketSize", "u32", 8, "packet_size", "PacketSize: bytes without the SessionHeader after them",
                 checks={"too_large": "packet_size > 0x400000"},
@@ -442,29 +474,8 @@ MESSAGE_HEADERS = (
     Header(
         "SESSION",
         (
-            Field(
-                "SessionHeader.AckSequenceNumber", "u16", 0, "ack_sequence_number", "SessionHeader.AckSequenceNumber",
-            ),
-            Field(
-                "SessionHeader.RecoverableMsgAckSeqNumber", "u16", 2, "recoverable_msg_ack_seq_number",
-                "SessionHeader.RecoverableMsgAckSeqNumber",
-            ),
-            Field(
-                "SessionHeader.RecoverableMsgAckFlags", "u32", 4, "recoverable_msg_ack_flags",
-                "SessionHeader.RecoverableMsgAckFlags",
-            ),
-            Field(
-                "SessionHeader.UserMsgSequenceNumber", "u16", 8, "user_msg_sequence_number",
-                "SessionHeader.UserMsgSequenceNumber",
-            ),
-            Field(
-                "SessionHeader.RecoverableMsgSeqNumber", "u16", 10, "recoverable_msg_seq_number",
-                "SessionHeader.RecoverableMsgSeqNumber",
-            ),
-            Field(
-                "SessionHeader.WindowSize", "u16", 12, "window_size", "SessionHeader.WindowSize",
-                checks={"window_size": "window_size == 0"},
-            ),
+            *session_fields("SessionHeader."),
+            replace(WINDOW_SIZE, about="SessionHeader.WindowSize"),
             Field("SessionHeader.Reserved", "u16", 14),
         ),
         when="has(base_flags, 0x10)",

@@ -5,12 +5,10 @@
 
 from __future__ import annotations
 
-from uuid import UUID
-
 from msmqwire.columns.fields import Field, Header
 from msmqwire.columns.schema import BOOL, BYTES, Enumeration
+from msmqwire.mqqb.message_headers import BASE_START, NIL, WINDOW_SIZE, session_fields
 
-NIL = UUID(int=0)
 SESSION_KINDS = ("ping", "establish_connection", "connection_parameters", "session_ack")
 
 SESSION_HEADERS = (
@@ -23,9 +21,7 @@ SESSION_HEADERS = (
     Header(
         "BASE",
         (
-            Field("VersionNumber", "u8", 0, id="version", checks={"bad_version": "not (version == 16)"}),
-            Field("BaseHeader.Reserved", "u8", 1),
-            Field("Signature", "u32", 4, id="signature", checks={"bad_signature": "not (signature == 0x524F494C)"}),
+            *BASE_START,
             Field(
                 "PacketSize", "u32", 8, "packet_size", "PacketSize; null for a ping",
                 checks={"too_large": "packet_size > 0x400000"},
@@ -156,27 +152,8 @@ SESSION_HEADERS = (
     Header(
         "SESSION",
         (
-            Field(
-                "SessionHeader.AckSequenceNumber", "u16", 0, "ack_sequence_number", "acknowledgment: AckSequenceNumber",
-                default=0,
-            ),
-            Field(
-                "SessionHeader.RecoverableMsgAckSeqNumber", "u16", 2, "recoverable_msg_ack_seq_number",
-                "acknowledgment: RecoverableMsgAckSeqNumber", default=0,
-            ),
-            Field(
-                "SessionHeader.RecoverableMsgAckFlags", "u32", 4, "recoverable_msg_ack_flags",
-                "acknowledgment: RecoverableMsgAckFlags", default=0,
-            ),
-            Field(
-                "SessionHeader.UserMsgSequenceNumber", "u16", 8, "user_msg_sequence_number",
-                "acknowledgment: UserMsgSequenceNumber", default=0,
-            ),
-            Field(
-                "SessionHeader.RecoverableMsgSeqNumber", "u16", 10, "recoverable_msg_seq_number",
-                "acknowledgment: RecoverableMsgSeqNumber", default=0,
-            ),
-            Field("SessionHeader.WindowSize", "u16", 12, "window_size", checks={"window_size": "window_size == 0"}),
+            *session_fields("acknowledgment: ", default=0),
+            WINDOW_SIZE,
             Field("SessionHeader.Reserved", "u16", 14),
         ),
         when="bits(internal_flags, 0, 4) == 1",

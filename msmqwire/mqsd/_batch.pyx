@@ -12,9 +12,9 @@ from msmqwire.columns._layout cimport (
 )
 from msmqwire.columns._payloads cimport Payloads, PayloadTable, Span, payload_at
 from msmqwire.mqsd._kernel cimport (
-    CUT_SIZE, HAS_REMOTE, HAS_REPLY, HAS_REQUEST, NETWORKS, REPLY, REPLY_FIELDS, REQUEST_FIELDS, RESPONDING_SITE,
-    SERVERS, TYPE, ServerColumns, Topology, clear_topology, copy_networks, is_plain_request, read_incomplete,
-    read_plain_reply, read_topology,
+    CORRELATION_ID_AT, CUT_SIZE, ENTERPRISE_ID_AT, HAS_REMOTE, HAS_REPLY, HAS_REQUEST, NETWORKS, REPLY, REPLY_FIELDS,
+    REQUEST_FIELDS, REQUEST_ID_AT, RESPONDING_SITE, SERVERS, SITE_ID_AT, TYPE, ServerColumns, Topology, clear_topology,
+    copy_networks, is_plain_request, read_incomplete, read_plain_reply, read_topology,
 )
 from msmqwire.wire._fault cimport Fault
 from msmqwire.wire.simd cimport wire_unlikely
@@ -90,11 +90,11 @@ cdef class TopologyDecoder(Decoder):
             if not is_plain_request(span.data, span.size):
                 break
             if enterprise_id != NULL:
-                memcpy(enterprise_id + 16 * row, span.data + 4, 16)
+                memcpy(enterprise_id + 16 * row, span.data + ENTERPRISE_ID_AT, 16)
             if request_id != NULL:
-                memcpy(request_id + 16 * row, span.data + 20, 16)
+                memcpy(request_id + 16 * row, span.data + REQUEST_ID_AT, 16)
             if site_id != NULL:
-                memcpy(site_id + 16 * row, span.data + 36, 16)
+                memcpy(site_id + 16 * row, span.data + SITE_ID_AT, 16)
             row += 1
         if row != start:
             clear_topology(&packet)
@@ -137,7 +137,7 @@ cdef class TopologyDecoder(Decoder):
                 transport = codes[row]
             if not read_plain_reply(span.data, span.size, transport, &servers, &entries, &packet, &fault):
                 break
-            memcpy(correlation_id + 16 * row, span.data + 4, 16)
+            memcpy(correlation_id + 16 * row, span.data + CORRELATION_ID_AT, 16)
             copy_networks(networks + 16 * network, &packet, span.size)
             network += packet.counts[NETWORKS]
             network_ends[row] = <int32_t>network

@@ -9,8 +9,8 @@ from msmqwire.columns._convert cimport TextSpan
 from msmqwire.columns._encoded cimport Encoded, Encoder, encode_packets, encode_rows, payload_bytes, unusable
 from msmqwire.columns._payloads cimport PayloadTable, payload_at
 from msmqwire.mqsd._kernel cimport (
-    CLOSING_SIZE, FLAGS_SIZE, IPX_NETWORKS_AT, REPLY_FIXED_SIZE, REQUEST, SERVERS_SIZE_AT, Field, ServerColumns,
-    write_flags, write_reply, write_request,
+    CLOSING_SIZE, DIRECTORY_SERVICE_SERVER_SIZE_AT, FLAGS_SIZE, IPX_NETWORKS_AT, REPLY_FIXED_SIZE, REQUEST, Field,
+    ServerColumns, write_flags, write_reply, write_request,
 )
 from msmqwire.wire.cursor cimport store_u32
 from msmqwire.wire.simd cimport wire_unlikely
@@ -77,7 +77,7 @@ cdef inline size_t write_reply_row(
             array + (names[server].offset - FLAGS_SIZE - first), rows.servers.ip[server], rows.servers.ipx[server]
         )
         server += 1
-    store_u32(target + SERVERS_SIZE_AT, size)
+    store_u32(target + DIRECTORY_SERVICE_SERVER_SIZE_AT, size)
     return <size_t>(array + size - target)
 
 

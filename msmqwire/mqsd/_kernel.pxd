@@ -70,6 +70,17 @@ cdef enum:
     RESPONDING_SITE
     SECTION_COUNT
 
+# Where fields begin in their headers
+cdef enum:
+    RESERVED_AT = 2
+    ENTERPRISE_ID_AT = 4
+    REQUEST_ID_AT = 20
+    SITE_ID_AT = 36
+    CORRELATION_ID_AT = 4
+    CONNECTED_NETWORK_COUNT_AT = 20
+    CONNECTED_NETWORK_MASK_AT = 24
+    DIRECTORY_SERVICE_SERVER_SIZE_AT = 28
+
 # Places in ``codes`` of a record
 cdef enum:
     TYPE
@@ -99,7 +110,6 @@ cdef enum:
     IPX_NETWORKS_AT = 56
     SMALLEST_IPX_REQUEST = 60
     REPLY_FIXED_SIZE = 32
-    SERVERS_SIZE_AT = 28
     MAX_NETWORKS = 32       # of either array
     SMALLEST_SERVER_ARRAY = 8
     FLAGS_SIZE = 4          # in front of a name
@@ -228,9 +238,9 @@ cdef inline int read_reply(
     cdef size_t described
     if wire_unlikely(size < REPLY_FIXED_SIZE):
         return reply_truncated(data, size, fault)
-    count = load_u32(data + 20)
-    mask = load_u32(data + 24)
-    packet.servers_size = load_u32(data + 28)
+    count = load_u32(data + CONNECTED_NETWORK_COUNT_AT)
+    mask = load_u32(data + CONNECTED_NETWORK_MASK_AT)
+    packet.servers_size = load_u32(data + DIRECTORY_SERVICE_SERVER_SIZE_AT)
     described = <size_t>REPLY_FIXED_SIZE + 16 * <size_t>count + (16 if packet.servers_size else 0) + packet.servers_size
     # An empty array has size 0; the smallest other has 8 bytes, and code units have two
     if wire_unlikely(
@@ -359,8 +369,8 @@ cdef inline bint read_plain_reply(
 ) noexcept nogil:
     """Read a reply from another site without any violation or mask; False, with nothing written, for all else."""
     if (
-        size < REPLY_FIXED_SIZE or load_u32(data) != REPLY << 8 or load_u32(data + 24) != 0
-        or load_u32(data + 28) == 0 or transport == Transport.IPX
+        size < REPLY_FIXED_SIZE or load_u32(data) != REPLY << 8 or load_u32(data + CONNECTED_NETWORK_MASK_AT) != 0
+        or load_u32(data + DIRECTORY_SERVICE_SERVER_SIZE_AT) == 0 or transport == Transport.IPX
     ):
         return False
     packet.violations = 0
@@ -398,9 +408,9 @@ cdef inline size_t write_request(
 ) noexcept nogil:
     """A TopologyClientRequest; without networks in the IP form. Returns its size."""
     write_header(target, REQUEST)
-    memcpy(target + 4, enterprise_id, 16)
-    memcpy(target + 20, request_id, 16)
-    memcpy(target + 36, site_id, 16)
+    memcpy(target + ENTERPRISE_ID_AT, enterprise_id, 16)
+    memcpy(target + REQUEST_ID_AT, request_id, 16)
+    memcpy(target + SITE_ID_AT, site_id, 16)
     if network_count == 0:
         return REQUEST_SIZE
     memcpy(target + REQUEST_SIZE, &network_count, 4)
@@ -413,10 +423,10 @@ cdef inline void write_reply(
 ) noexcept nogil:
     """A TopologyServerReply up to its ConnectedNetworkArray."""
     write_header(target, REPLY)
-    memcpy(target + 4, correlation_id, 16)
-    store_u32(target + 20, network_count)
-    store_u32(target + 24, mask)
-    store_u32(target + SERVERS_SIZE_AT, servers_size)
+    memcpy(target + CORRELATION_ID_AT, correlation_id, 16)
+    store_u32(target + CONNECTED_NETWORK_COUNT_AT, network_count)
+    store_u32(target + CONNECTED_NETWORK_MASK_AT, mask)
+    store_u32(target + DIRECTORY_SERVICE_SERVER_SIZE_AT, servers_size)
 
 
 cdef inline void write_flags(uint8_t* target, uint8_t ip, uint8_t ipx) noexcept nogil:

@@ -12,6 +12,11 @@ from msmqwire.wire._fault cimport (
 memset(BLANK, 0, sizeof(BLANK))
 
 
+cdef int truncated(Fault* fault, Field field, size_t at, uint64_t needed, size_t size) noexcept nogil:
+    """The fault of a field at ``at`` of which the payload, of ``size`` bytes, lacks some."""
+    return set_fault(fault, TRUNCATED, field, at, needed, size - at)
+
+
 cdef int header_fault(const uint8_t* data, size_t size, Fault* fault) noexcept nogil:
     if size == 0:
         return set_fault(fault, TRUNCATED, Field.Version, 0, 1, 0)
@@ -19,15 +24,15 @@ cdef int header_fault(const uint8_t* data, size_t size, Fault* fault) noexcept n
         return set_fault(fault, TRUNCATED, Field.Type, 1, 1, 0)
     if data[1] != REQUEST and data[1] != REPLY:
         return set_fault(fault, BAD_TYPE, Field.Type, 1, 0, data[1])
-    return set_fault(fault, TRUNCATED, Field.Reserved, 2, 2, size - 2)
+    return truncated(fault, Field.Reserved, 2, 2, size)
 
 
 cdef int request_truncated(size_t size, Fault* fault) noexcept nogil:
     if size < 20:
-        return set_fault(fault, TRUNCATED, Field.EnterpriseID, 4, 16, size - 4)
+        return truncated(fault, Field.EnterpriseID, ENTERPRISE_ID_AT, 16, size)
     if size < 36:
-        return set_fault(fault, TRUNCATED, Field.RequestID, 20, 16, size - 20)
-    return set_fault(fault, TRUNCATED, Field.SiteID, 36, 16, size - 36)
+        return truncated(fault, Field.RequestID, REQUEST_ID_AT, 16, size)
+    return truncated(fault, Field.SiteID, SITE_ID_AT, 16, size)
 
 
 cdef int reply_truncated(const uint8_t* data, size_t size, Fault* fault) noexcept nogil:
@@ -36,31 +41,34 @@ cdef int reply_truncated(const uint8_t* data, size_t size, Fault* fault) noexcep
     cdef uint32_t servers_size
     cdef size_t at
     if size < 20:
-        return set_fault(fault, TRUNCATED, Field.CorrelationID, 4, 16, size - 4)
+        return truncated(fault, Field.CorrelationID, CORRELATION_ID_AT, 16, size)
     if size < 24:
-        return set_fault(fault, TRUNCATED, Field.ConnectedNetworkCount, 20, 4, size - 20)
-    count = load_u32(data + 20)
+        return truncated(fault, Field.ConnectedNetworkCount, CONNECTED_NETWORK_COUNT_AT, 4, size)
+    count = load_u32(data + CONNECTED_NETWORK_COUNT_AT)
     if count == 0 or count > MAX_NETWORKS:
-        return set_fault(fault, BAD_COUNT, Field.ConnectedNetworkCount, 20, MAX_NETWORKS if count else 1, count)
+        return set_fault(
+            fault, BAD_COUNT, Field.ConnectedNetworkCount, CONNECTED_NETWORK_COUNT_AT, MAX_NETWORKS if count else 1,
+            count,
+        )
     if size < 28:
-        return set_fault(fault, TRUNCATED, Field.ConnectedNetworkMask, 24, 4, size - 24)
+        return truncated(fault, Field.ConnectedNetworkMask, CONNECTED_NETWORK_MASK_AT, 4, size)
     if size < 32:
-        return set_fault(fault, TRUNCATED, Field.DirectoryServiceServerSize, 28, 4, size - 28)
-    servers_size = load_u32(data + 28)
+        return truncated(fault, Field.DirectoryServiceServerSize, DIRECTORY_SERVICE_SERVER_SIZE_AT, 4, size)
+    servers_size = load_u32(data + DIRECTORY_SERVICE_SERVER_SIZE_AT)
     if servers_size & 1 or 0 < servers_size < SMALLEST_SERVER_ARRAY:
         # Whole code units, and at least those of one entry
         return set_fault(
-            fault, BAD_SIZE, Field.DirectoryServiceServerSize, 28,
+            fault, BAD_SIZE, Field.DirectoryServiceServerSize, DIRECTORY_SERVICE_SERVER_SIZE_AT,
             max(<uint64_t>servers_size + (servers_size & 1), <uint64_t>SMALLEST_SERVER_ARRAY), servers_size,
         )
     at = REPLY_FIXED_SIZE
     if 16 * <size_t>count > size - at:
-        return set_fault(fault, TRUNCATED, Field.ConnectedNetworkArray, at, 16 * <uint64_t>count, size - at)
+        return truncated(fault, Field.ConnectedNetworkArray, at, 16 * <uint64_t>count, size)
     at += 16 * <size_t>count
     if 16 > size - at:
-        return set_fault(fault, TRUNCATED, Field.RespondingSiteID, at, 16, size - at)
+        return truncated(fault, Field.RespondingSiteID, at, 16, size)
     at += 16
-    return set_fault(fault, TRUNCATED, Field.DirectoryServiceServerArray, at, servers_size, size - at)
+    return truncated(fault, Field.DirectoryServiceServerArray, at, servers_size, size)
 
 
 cdef bint read_incomplete(
@@ -100,9 +108,9 @@ cdef bint read_incomplete(
     packet.presence = HAS_REPLY
     packet.sections[REPLY_FIELDS] = fields
     if size >= REPLY_FIXED_SIZE:
-        networks = 16 * <size_t>load_u32(data + 20)
+        networks = 16 * <size_t>load_u32(data + CONNECTED_NETWORK_COUNT_AT)
         if networks <= size - REPLY_FIXED_SIZE:
-            packet.counts[NETWORKS] = load_u32(data + 20)
+            packet.counts[NETWORKS] = load_u32(data + CONNECTED_NETWORK_COUNT_AT)
             packet.items[NETWORKS] = data + REPLY_FIXED_SIZE
             if 16 <= size - REPLY_FIXED_SIZE - networks:
                 packet.sections[RESPONDING_SITE] = data + REPLY_FIXED_SIZE + networks
@@ -112,8 +120,9 @@ cdef bint read_incomplete(
 
 cdef size_t described_by_reply(const uint8_t* data) noexcept nogil:
     """The bytes that the lengths in the fixed fields of a reply account for."""
-    cdef size_t servers_size = load_u32(data + 28)
-    return REPLY_FIXED_SIZE + 16 * <size_t>load_u32(data + 20) + (16 + servers_size if servers_size else 0)
+    cdef size_t servers_size = load_u32(data + DIRECTORY_SERVICE_SERVER_SIZE_AT)
+    cdef size_t networks_size = 16 * <size_t>load_u32(data + CONNECTED_NETWORK_COUNT_AT)
+    return REPLY_FIXED_SIZE + networks_size + (16 + servers_size if servers_size else 0)
 
 
 cdef int ipx_form_truncated(
@@ -124,13 +133,11 @@ cdef int ipx_form_truncated(
     if transport == Transport.UDP or total < SMALLEST_IPX_REQUEST:
         return 0
     if size < IPX_NETWORKS_AT:
-        return set_fault(fault, TRUNCATED, Field.IPXNetworkCount, REQUEST_SIZE, 4, size - REQUEST_SIZE)
+        return truncated(fault, Field.IPXNetworkCount, REQUEST_SIZE, 4, size)
     count = load_u32(data + REQUEST_SIZE)
     if count == 0 or count > MAX_NETWORKS or 4 * <size_t>count <= size - IPX_NETWORKS_AT:
         return 0
-    return set_fault(
-        fault, TRUNCATED, Field.IPXNetworkNumberArray, IPX_NETWORKS_AT, 4 * <uint64_t>count, size - IPX_NETWORKS_AT
-    )
+    return truncated(fault, Field.IPXNetworkNumberArray, IPX_NETWORKS_AT, 4 * <uint64_t>count, size)
 
 
 cdef int server_array_fault(const uint8_t* array, size_t size, size_t at, Fault* fault) noexcept nogil:
@@ -166,6 +173,8 @@ cdef int violation_fault(
     uint32_t violations, const uint8_t* data, size_t size, size_t described, Fault* fault
 ) noexcept nogil:
     """The lowest violation for which a conforming receiver discards the packet, as a fault."""
+    cdef uint32_t mask
     if violations & (MASK_NONZERO_ON_IP | MASK_COUNT_MISMATCH):
-        return set_fault(fault, BAD_VALUE, Field.ConnectedNetworkMask, 24, 0, load_u32(data + 24))
+        mask = load_u32(data + CONNECTED_NETWORK_MASK_AT)
+        return set_fault(fault, BAD_VALUE, Field.ConnectedNetworkMask, CONNECTED_NETWORK_MASK_AT, 0, mask)
     return set_fault(fault, BAD_SIZE, Field.DirectoryServiceServerSize, described, described, size)

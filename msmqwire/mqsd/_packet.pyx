@@ -11,7 +11,8 @@ from libc.string cimport memcpy, memset
 from msmqwire.columns._convert cimport TextSpan
 from msmqwire.columns._payloads cimport hold_payload
 from msmqwire.mqsd._kernel cimport (
-    HAS_REQUEST, HAS_TRAILING, IPX_NETWORKS, IPX_NETWORKS_AT, MAX_NETWORKS, NETWORKS, REPLY_FIXED_SIZE, SERVERS,
+    CONNECTED_NETWORK_MASK_AT, CORRELATION_ID_AT, ENTERPRISE_ID_AT, HAS_REQUEST, HAS_TRAILING, IPX_NETWORKS,
+    IPX_NETWORKS_AT, MAX_NETWORKS, NETWORKS, REPLY_FIXED_SIZE, REQUEST_ID_AT, RESERVED_AT, SERVERS, SITE_ID_AT,
     TRAILING, ServerColumns, Topology, clear_topology, read_topology, write_reply, write_request,
 )
 from msmqwire.wire.cursor cimport load_u16, load_u32
@@ -79,7 +80,7 @@ cdef class TopologyPacket:
     @property
     def reserved(self):
         """Reserved; 0 in a conforming packet, ignored by receivers."""
-        return load_u16(self.data + 2)
+        return load_u16(self.data + RESERVED_AT)
 
     @property
     def trailing(self):
@@ -161,17 +162,17 @@ cdef class TopologyClientRequest(TopologyPacket):
     @property
     def enterprise_id(self):
         """EnterpriseID, the enterprise of the client."""
-        return guid_from_bytes(self.data + 4)
+        return guid_from_bytes(self.data + ENTERPRISE_ID_AT)
 
     @property
     def request_id(self):
         """RequestID, one for each discovery run; replies echo it."""
-        return guid_from_bytes(self.data + 20)
+        return guid_from_bytes(self.data + REQUEST_ID_AT)
 
     @property
     def site_id(self):
         """SiteID, the site of the client."""
-        return guid_from_bytes(self.data + 36)
+        return guid_from_bytes(self.data + SITE_ID_AT)
 
     @property
     def ipx_networks(self):
@@ -258,12 +259,12 @@ cdef class TopologyServerReply(TopologyPacket):
     @property
     def correlation_id(self):
         """CorrelationID, the RequestID that this answers."""
-        return guid_from_bytes(self.data + 4)
+        return guid_from_bytes(self.data + CORRELATION_ID_AT)
 
     @property
     def connected_network_mask(self):
         """ConnectedNetworkMask: 0 over IP, a bit for each network over IPX."""
-        return load_u32(self.data + 24)
+        return load_u32(self.data + CONNECTED_NETWORK_MASK_AT)
 
     @property
     def connected_networks(self):
