@@ -1,7 +1,7 @@
 """Payloads into the columns of a batch."""
 
 from libc.stddef cimport size_t
-from libc.stdint cimport uint32_t
+from libc.stdint cimport uint8_t, uint32_t
 
 from msmqwire.columns._batch cimport Batch
 from msmqwire.columns._layout cimport Columns, Layout
@@ -20,11 +20,13 @@ cdef class Decoder:
     cdef bint strict
     cdef uint32_t options   # a protocol's own
     cdef size_t count       # of payloads
+    cdef Layout layout
     cdef Columns columns
     cdef size_t most_payloads   # what the columns have room for
     cdef size_t most_bytes
     cdef tuple lists            # of the lists among them: path of the items, which of ``columns.lists``
 
+    cdef uint8_t* column(self, str name) except? NULL
     cdef int prepare(self) except -1
     cdef void decode(self) noexcept nogil
     cdef int finish(self, Batch batch) except -1

@@ -6,7 +6,7 @@ tables are read off it; nothing else lists columns.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from enum import IntFlag
 from functools import cached_property, lru_cache
@@ -28,6 +28,8 @@ from msmqwire.wire.codes import FAULT_NAMES
 from msmqwire.wire.guids import guid_of
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     import pyarrow as pa
 
 GuidForm = Literal["uuid", "text", "binary"]
@@ -73,10 +75,8 @@ class DataType:
         """The type in Arrow, with GUIDs in the requested form, and with dictionaries or without; needs pyarrow."""
         import pyarrow as pa
 
-        if dictionaries and self.index:
-            indices: Any = _named(self.index)
-            return pa.dictionary(indices, pa.string())
-        return pa.string()
+        indices: Any = _named(self.index or "string")
+        return pa.dictionary(indices, pa.string()) if dictionaries and self.index else pa.string()
 
     def spark(self, guid: GuidForm = "text") -> pa.DataType:
         """The Arrow type in Spark, which has no unsigned integers, nanoseconds or UUIDs."""
@@ -90,66 +90,50 @@ class DataType:
 def _named(name: str) -> pa.DataType:
     import pyarrow as pa
 
+    made: dict[str, pa.DataType] = {
+        "decimal": pa.decimal128(20, 0),
+        "timestamp[ns, UTC]": pa.timestamp("ns", "UTC"),
+        "timestamp[us, UTC]": pa.timestamp("us", "UTC"),
+    }
     find: Any = pa.type_for_alias  # whose stub knows constants only
-    found: pa.DataType = find(name)
-    return found
+    return made[name] if name in made else find(name)
 
 
 @dataclass(frozen=True)
-class Number(DataType):
-    """A number; ``format`` is that of the Arrow C data interface, where the buffer of the column is handed out.
+class Scalar(DataType):
+    """A type with one value a row.
 
-    ``signed`` is the type in Spark.
+    ``in_arrow`` and ``in_spark`` name the types there where they are others. ``format`` is that of the Arrow C data
+    interface where the buffer of the column is handed out; empty where it is converted. ``parse`` reads JSON.
     """
 
     name: str
-    format: str
-    signed: str
+    dtype: np.dtype[Any]
+    format: str = ""
+    in_arrow: str = ""
+    in_spark: str = ""
+    view: type[Any] | None = None
     python: str = "int"
-
-    def __post_init__(self) -> None:
-        vars(self)["dtype"] = np.dtype(self.name)
-
-    def arrow(self, guid: GuidForm = "binary", dictionaries: bool = True) -> pa.DataType:
-        """The type of the same name."""
-        return _named(self.name)
-
-    def spark(self, guid: GuidForm = "text") -> pa.DataType:
-        """A signed type that has all the numbers."""
-        import pyarrow as pa
-
-        return pa.decimal128(20, 0) if self.signed == "decimal" else _named(self.signed)
-
-
-@dataclass(frozen=True)
-class Timestamp(DataType):
-    """Nanoseconds since 1970, UTC; in Spark microseconds, beside a column with the nanoseconds."""
-
-    name = "timestamp[ns, UTC]"
-    dtype = np.dtype("M8[ns]")
-    values = "counted"
-    format = "tsn:UTC"
+    values: Values = "repeated"
+    index: str = ""
+    in_payload: bool = False
+    parse: Callable[[Any], Any] | None = None
 
     def arrow(self, guid: GuidForm = "binary", dictionaries: bool = True) -> pa.DataType:
-        """A timestamp in UTC."""
-        import pyarrow as pa
-
-        return pa.timestamp("ns", "UTC")
+        """As ``DataType.arrow``."""
+        return super().arrow(guid, dictionaries) if self.index else _named(self.in_arrow or self.name)
 
     def spark(self, guid: GuidForm = "text") -> pa.DataType:
-        """Microseconds."""
-        import pyarrow as pa
+        """As ``DataType.spark``."""
+        return _named(self.in_spark or self.in_arrow or self.name)
 
-        return pa.timestamp("us", "UTC")
+    def from_json(self, value: Any) -> Any:
+        """As ``DataType.from_json``."""
+        return value if self.parse is None else self.parse(value)
 
 
-@dataclass(frozen=True)
-class Guid(DataType):
+class Guid(Scalar):
     """A GUID: 16 bytes in the order of packets."""
-
-    name = "uuid"
-    dtype = np.dtype((np.uint8, 16))
-    python = "UUID"
 
     def arrow(self, guid: GuidForm = "binary", dictionaries: bool = True) -> pa.DataType:
         """The type of the requested form."""
@@ -159,50 +143,14 @@ class Guid(DataType):
 
     def spark(self, guid: GuidForm = "text") -> pa.DataType:
         """Text, or 16 bytes."""
-        import pyarrow as pa
-
-        return pa.string() if guid == "text" else pa.binary()
-
-    def from_json(self, value: Any) -> Any:
-        """A ``uuid.UUID``, from text."""
-        found = guid_of(value)
-        if found is None:
-            raise ValueError(f"{value!r} is not a GUID")
-        return found
+        return _named("string" if guid == "text" else "binary")
 
 
-@dataclass(frozen=True)
-class Text(DataType):
-    """A type whose values are text in Arrow."""
-
-    dtype: np.dtype[Any]
-    view: type[Any] | None = None
-    python: str = "str"
-    index: str = ""
-    in_payload: bool = True
-    name: str = "string"
-
-
-@dataclass(frozen=True)
-class Bytes(DataType):
-    """Bytes of the row's own payload."""
-
-    name = "binary"
-    dtype = SPAN_DTYPE
-    view = BytesColumn
-    python = "bytes"
-    values = "distinct"
-    in_payload = True
-
-    def arrow(self, guid: GuidForm = "binary", dictionaries: bool = True) -> pa.DataType:
-        """Bytes of any length."""
-        import pyarrow as pa
-
-        return pa.binary()
-
-    def from_json(self, value: Any) -> Any:
-        """Bytes, from hexadecimal digits."""
-        return bytes.fromhex(value)
+def _guid(text: str) -> UUID:
+    found = guid_of(text)
+    if found is None:
+        raise ValueError(f"{text!r} is not a GUID")
+    return found
 
 
 @dataclass(frozen=True)
@@ -317,26 +265,31 @@ class StructOf(DataType):
         return {name: type_.from_json(value[name]) for name, type_ in self.members if value.get(name) is not None}
 
 
-UINT8 = Number("uint8", "C", "int16")
-UINT16 = Number("uint16", "S", "int32")
-UINT32 = Number("uint32", "I", "int64")
-UINT64 = Number("uint64", "L", "decimal")
-INT64 = Number("int64", "l", "int64")
-# A byte, in Arrow a bit
-BOOL = Number("bool", "b", "bool", "bool")
-TIMESTAMP = Timestamp()
-GUID = Guid()
+UINT8 = Scalar("uint8", np.dtype(np.uint8), "C", in_spark="int16")
+UINT16 = Scalar("uint16", np.dtype(np.uint16), "S", in_spark="int32")
+UINT32 = Scalar("uint32", np.dtype(np.uint32), "I", in_spark="int64")
+UINT64 = Scalar("uint64", np.dtype(np.uint64), "L", in_spark="decimal")
+INT64 = Scalar("int64", np.dtype(np.int64), "l")
+# In Spark without nanoseconds, beside a column that has them
+TIMESTAMP = Scalar("timestamp[ns, UTC]", np.dtype("M8[ns]"), "tsn:UTC", in_spark="timestamp[us, UTC]", values="counted")
+BOOL = Scalar("bool", np.dtype(np.bool_), python="bool")
+GUID = Guid("uuid", np.dtype((np.uint8, 16)), python="UUID", parse=_guid)
 # Code units of the row's own payload: byte offset from the payload's start, and length in bytes
-TEXT = Text(SPAN_DTYPE, TextColumn)
+TEXT = Scalar("string", SPAN_DTYPE, view=TextColumn, python="str", in_payload=True)
 # As TEXT, for ASCII values in payloads of UTF-8 text
-ASCII = Text(SPAN_DTYPE, AsciiColumn)
+ASCII = Scalar("string", SPAN_DTYPE, view=AsciiColumn, python="str", in_payload=True)
 # Text that is made when the column is read: ends of UTF-8 texts in the buffer at <path>.text
-UTF8 = Text(np.dtype(np.int32), Utf8Column, in_payload=False)
-BYTES = Bytes()
+UTF8 = Scalar("string", np.dtype(np.int32), view=Utf8Column, python="str")
+# Bytes of the row's own payload, likewise
+BYTES = Scalar(
+    "binary", SPAN_DTYPE, view=BytesColumn, python="bytes", values="distinct", in_payload=True, parse=bytes.fromhex
+)
 # 16 bytes, the unused ones zero, and the family (4 IPv4, 6 IPv6, 10 IPX) as a u16
-ADDRESS = Text(ADDRESS_DTYPE, index="int32", in_payload=False, name="address")
+ADDRESS = Scalar("address", ADDRESS_DTYPE, in_arrow="string", python="str", index="int32")
 # A queue as a packet addresses it; the layout is that of wire/_format_name.pxd
-FORMAT_NAME = Text(FORMAT_NAME_DTYPE, None, "FormatName | str", "int32", name="format_name")
+FORMAT_NAME = Scalar(
+    "format_name", FORMAT_NAME_DTYPE, in_arrow="string", python="FormatName | str", index="int32", in_payload=True
+)
 
 FAULT_CODE = Enumeration(FAULT_NAMES)
 FAULT = StructOf((("code", FAULT_CODE), ("field", Enumeration()), ("offset", UINT32)))

@@ -11,9 +11,7 @@ from libc.string cimport memcmp, memcpy, memset
 from msmqwire.columns._batch cimport DECODED, Batch, Hold
 from msmqwire.columns._convert cimport TextSpan
 from msmqwire.columns._decoder cimport Decoder, decode_payloads
-from msmqwire.columns._layout cimport (
-    Columns, Layout, Source, column_of, place_of, put_fault
-)
+from msmqwire.columns._layout cimport Columns, Layout, place_of, put_fault
 from msmqwire.columns._payloads cimport Payloads, PayloadTable, Span, payload_at
 from msmqwire.mqcn._kernel cimport (
     CHANGE, CODE_COUNT, COUNT_AT, CREATE, DELETE, DISCARDABLE, DOMAIN_CONTROLLER, HAS_BODY, HAS_CHANGE, HAS_GUID,
@@ -122,46 +120,51 @@ cdef void put_body(Change* change, const uint8_t* guid, const Body* body, size_t
     change.codes[OBJECT] = <uint8_t>(MACHINE - 1 if body.event == 4 else QUEUE - 1)
 
 
-# The columns in the order of COLUMNS; NULL for a column not requested.
+# Where columns are written; NULL for a column not requested
 cdef struct Targets:
-    uint8_t* at[COLUMN_COUNT]
-
-
-cdef tuple COLUMNS = (
-    "presence", "version", "index", "operation", "object", "object_guid", "path_name", "master_guid",
-    "domain_controller", "properties", "violations", "reserved",
-)
+    uint8_t* presence
+    uint8_t* version
+    uint8_t* index
+    uint8_t* operation
+    uint8_t* object
+    uint8_t* object_guid
+    TextSpan* path_name
+    uint8_t* master_guid
+    TextSpan* domain_controller
+    uint32_t* properties
+    uint32_t* violations
+    TextSpan* reserved
 
 
 cdef inline void put_head(const Targets* to, size_t row, const Change* change, bint all_) noexcept nogil:
     """Write what a row has from the head of an update; ``all_`` is a constant: whether every column is requested."""
-    if all_ or to.at[1] != NULL:
-        to.at[1][row] = change.codes[VERSION]
-    if all_ or to.at[2] != NULL:
-        to.at[2][row] = change.codes[INDEX]
-    if all_ or to.at[3] != NULL:
-        to.at[3][row] = change.codes[OPERATION]
-    if all_ or to.at[5] != NULL:
-        memcpy(to.at[5] + 16 * row, change.sections[OBJECT_GUID], 16)
-    if all_ or to.at[6] != NULL:
-        (<TextSpan*>to.at[6])[row] = change.parts[PATH_NAME]
-    if all_ or to.at[7] != NULL:
-        memcpy(to.at[7] + 16 * row, change.sections[MASTER_GUID], 16)
-    if all_ or to.at[8] != NULL:
-        (<TextSpan*>to.at[8])[row] = change.parts[DOMAIN_CONTROLLER]
-    if all_ or to.at[11] != NULL:
-        (<TextSpan*>to.at[11])[row] = change.parts[RESERVED]
+    if all_ or to.version != NULL:
+        to.version[row] = change.codes[VERSION]
+    if all_ or to.index != NULL:
+        to.index[row] = change.codes[INDEX]
+    if all_ or to.operation != NULL:
+        to.operation[row] = change.codes[OPERATION]
+    if all_ or to.object_guid != NULL:
+        memcpy(to.object_guid + 16 * row, change.sections[OBJECT_GUID], 16)
+    if all_ or to.path_name != NULL:
+        to.path_name[row] = change.parts[PATH_NAME]
+    if all_ or to.master_guid != NULL:
+        memcpy(to.master_guid + 16 * row, change.sections[MASTER_GUID], 16)
+    if all_ or to.domain_controller != NULL:
+        to.domain_controller[row] = change.parts[DOMAIN_CONTROLLER]
+    if all_ or to.reserved != NULL:
+        to.reserved[row] = change.parts[RESERVED]
 
 
 cdef inline void put_rest(const Targets* to, size_t row, const Change* change, bint all_) noexcept nogil:
     """Write what a row has from its properties."""
-    to.at[0][row] = <uint8_t>change.presence
-    if all_ or to.at[4] != NULL:
-        to.at[4][row] = change.codes[OBJECT]
-    if all_ or to.at[9] != NULL:
-        (<uint32_t*>to.at[9])[row + 1] = change.counts[PROPERTIES]
-    if all_ or to.at[10] != NULL:
-        (<uint32_t*>to.at[10])[row] = change.violations
+    to.presence[row] = <uint8_t>change.presence
+    if all_ or to.object != NULL:
+        to.object[row] = change.codes[OBJECT]
+    if all_ or to.properties != NULL:
+        to.properties[row + 1] = change.counts[PROPERTIES]
+    if all_ or to.violations != NULL:
+        to.violations[row] = change.violations
 
 
 cdef inline void put_row(const Targets* to, size_t row, const Change* change, bint all_) noexcept nogil:
@@ -198,8 +201,8 @@ cdef inline int read_updates(
         row[0] += 1
     if wire_unlikely(size - at > 1):
         found |= TRAILING_BYTES
-        if to.at[10] != NULL:
-            (<uint32_t*>to.at[10])[row[0] - 1] |= TRAILING_BYTES
+        if to.violations != NULL:
+            to.violations[row[0] - 1] |= TRAILING_BYTES
     if wire_unlikely(strict and found & DISCARDABLE):
         return violation_fault(data, size, fault)
     return 0
@@ -283,10 +286,18 @@ cdef class NotificationDecoder(Decoder):
     cdef PropertyColumns items
 
     cdef int prepare(self) except -1:
-        cdef Source source
-        for i, name in enumerate(COLUMNS):
-            source = (<Layout>LAYOUT).source(name)
-            self.to.at[<size_t>i] = column_of(&self.columns, &source)
+        self.to.presence = self.column("presence")
+        self.to.version = self.column("version")
+        self.to.index = self.column("index")
+        self.to.operation = self.column("operation")
+        self.to.object = self.column("object")
+        self.to.object_guid = self.column("object_guid")
+        self.to.path_name = <TextSpan*>self.column("path_name")
+        self.to.master_guid = self.column("master_guid")
+        self.to.domain_controller = <TextSpan*>self.column("domain_controller")
+        self.to.properties = <uint32_t*>self.column("properties")
+        self.to.violations = <uint32_t*>self.column("violations")
+        self.to.reserved = <TextSpan*>self.column("reserved")
         self.items.ids = self.columns.lists[PROPERTIES].members[0]
         self.items.values = <TextSpan*>self.columns.lists[PROPERTIES].members[1]
         return 0

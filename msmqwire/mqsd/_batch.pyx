@@ -7,9 +7,7 @@ from libc.string cimport memcpy, memset
 from msmqwire.columns._batch cimport DECODED, Batch
 from msmqwire.columns._convert cimport TextSpan
 from msmqwire.columns._decoder cimport Decoder, decode_payloads
-from msmqwire.columns._layout cimport (
-    Layout, Source, column_of, fill_rows, hide_incomplete, place_of, put_fault, put_rows, put_whole
-)
+from msmqwire.columns._layout cimport Layout, fill_rows, hide_incomplete, place_of, put_fault, put_rows, put_whole
 from msmqwire.columns._payloads cimport Payloads, PayloadTable, Span, payload_at
 from msmqwire.mqsd._kernel cimport (
     CORRELATION_ID_AT, CUT_SIZE, ENTERPRISE_ID_AT, HAS_REMOTE, HAS_REPLY, HAS_REQUEST, NETWORKS, REPLY, REPLY_FIELDS,
@@ -67,10 +65,6 @@ cdef class TopologyDecoder(Decoder):
         self.servers.ip = self.columns.lists[SERVERS].members[1]
         self.servers.ipx = self.columns.lists[SERVERS].members[2]
         return 0
-
-    cdef uint8_t* column(self, str name) except? NULL:
-        cdef Source source = (<Layout>LAYOUT).source(name)
-        return column_of(&self.columns, &source)
 
     cdef size_t put_plain_requests(self, size_t row) noexcept nogil:
         """Write the plain requests from ``row`` on; the row after the last of them.

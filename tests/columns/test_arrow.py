@@ -14,7 +14,7 @@ import pytest
 
 from msmqwire.columns import allocated_bytes
 from msmqwire.columns._batch import joined
-from msmqwire.columns.schema import ListOf, Number
+from msmqwire.columns.schema import ListOf, Scalar
 from tests.columns import arrow_consumer
 from tests.columns.formats import Format, each_format
 
@@ -76,7 +76,7 @@ def test_numbers_and_list_offsets_are_not_copied(kind: Format) -> None:
     for column in kind.table.columns:
         if isinstance(column.type, ListOf):
             shown = batch[column.name].offsets
-        elif isinstance(column.type, Number) and table[column.name].type in numbers:
+        elif isinstance(column.type, Scalar) and table[column.name].type in numbers:
             shown = batch[column.name]
         else:
             continue
