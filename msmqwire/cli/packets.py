@@ -12,13 +12,11 @@ from msmqwire.capture import TABLES, table_columns
 from msmqwire.capture.options import parse_time
 from msmqwire.columns.schema import TIMESTAMP, DataType
 from msmqwire.formatname import DirectName
-from msmqwire.mqqb._bodies import read_body
 from msmqwire.mqqb._encode import DERIVED
 from msmqwire.mqqb.groups import GROUP_FIELDS, GROUPS
 from msmqwire.mqqb.message_classes import MESSAGE_CLASSES
 from msmqwire.mqqb.message_headers import SENDER_ID_TYPES
 from msmqwire.mqqb.readable import BODY_TYPES, UTF16_TYPES
-from msmqwire.wire._sid import sid_text
 
 Row: TypeAlias = Mapping[str, Any]
 
@@ -31,6 +29,7 @@ _SESSIONS: Mapping[str, type] = {
     "connection_parameters": mqqb.ConnectionParameters,
     "session_ack": mqqb.SessionAck,
 }
+_SID = SENDER_ID_TYPES.index("sid")
 _LPWSTR = 31  # the BodyType of text that gives none
 _SECURITY_DATA_PRESENT = 0x80  # [MS-MQMQ] 2.2.20.6
 _NOTIFY_QUEUE = DirectName("os", "localhost", "notify_queue$", queue_type="private")
@@ -167,15 +166,17 @@ def _take_texts(values: dict[str, Any]) -> None:
             if values[name] not in numbers:
                 raise ValueError(f"{name}: {values[name]!r} is unknown")
             _agree(values, number, numbers[values[name]], name)
-    if "sender_sid" in values and "security_id" in values and sid_text(values["security_id"]) != values["sender_sid"]:
-        raise ValueError("sender_sid: it contradicts security_id; change security_id, or both")
+    if "sender_sid" in values and "security_id" in values:
+        claim = mqqb.SecurityHeader(security_flags=_SID, security_id=values["security_id"])
+        if claim.sender_sid != values["sender_sid"]:
+            raise ValueError("sender_sid: it contradicts security_id; change security_id, or both")
     text = values.get("body_text")
     if text is None or values.get("compound_body"):
         return
     if "body" not in values:
         values.setdefault("body_type", _LPWSTR)
         values["body"] = _text_body(text, values["body_type"])
-    elif read_body(values["body"], values.get("body_type", 0), False)[1] != text:
+    elif mqqb.read_body(values["body"], values.get("body_type", 0), False)[1] != text:
         raise ValueError("body_text: it contradicts body; leave body out to write the text")
 
 
@@ -187,7 +188,7 @@ def _agree(values: dict[str, Any], column: str, value: Any, of: str) -> None:
 def _text_body(text: str, body_type: int) -> bytes:
     """The body that has a text; in UTF-16 where BodyType says so, else in UTF-8."""
     body = text.encode("utf-16-le" if body_type in UTF16_TYPES else "utf-8")
-    if read_body(body, body_type, False)[1] != text:
+    if mqqb.read_body(body, body_type, False)[1] != text:
         raise ValueError(f"body_text: a body of body_type {body_type} cannot have this text; give body instead")
     return body
 

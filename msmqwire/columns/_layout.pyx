@@ -128,37 +128,34 @@ cdef inline void copy_seconds(
             times[i] = <int64_t>load_u32(field_of(source, record + stride * i)) * NANOSECONDS
 
 
+cdef inline void copy_width(
+    const Source* source, uint8_t* record, size_t stride, size_t count, uint8_t* values, size_t width, bint load
+) noexcept nogil:
+    if source.form == COPY:
+        copy_fields(source, record, stride, count, values, width, load)
+    else:
+        copy_values(source, record, stride, count, values, width, load)
+
+
 cdef inline void copy_column(
     const Source* source, uint8_t* record, size_t stride, size_t count, size_t row, bint load
 ) noexcept nogil:
     """The rows of a column that is no list and no bits, from ``row`` on, out of records or into them."""
     cdef uint8_t* values = source.column + source.width * row
-    if source.form == COPY:
-        if source.width == 4:
-            copy_fields(source, record, stride, count, values, 4, load)
-        elif source.width == 16:
-            copy_fields(source, record, stride, count, values, 16, load)
-        elif source.width == 2:
-            copy_fields(source, record, stride, count, values, 2, load)
-        elif source.width == 8:
-            copy_fields(source, record, stride, count, values, 8, load)
-        else:
-            copy_fields(source, record, stride, count, values, 1, load)
-    elif source.form == VALUE:
-        if source.width == 8:
-            copy_values(source, record, stride, count, values, 8, load)
-        elif source.width == 1:
-            copy_values(source, record, stride, count, values, 1, load)
-        elif source.width == 4:
-            copy_values(source, record, stride, count, values, 4, load)
-        elif source.width == 32:
-            copy_values(source, record, stride, count, values, 32, load)
-        elif source.width == 16:
-            copy_values(source, record, stride, count, values, 16, load)
-        else:
-            copy_values(source, record, stride, count, values, 2, load)
-    else:
+    if source.form == SECONDS:
         copy_seconds(source, record, stride, count, values, load)
+    elif source.width == 4:
+        copy_width(source, record, stride, count, values, 4, load)
+    elif source.width == 8:
+        copy_width(source, record, stride, count, values, 8, load)
+    elif source.width == 16:
+        copy_width(source, record, stride, count, values, 16, load)
+    elif source.width == 1:
+        copy_width(source, record, stride, count, values, 1, load)
+    elif source.width == 2:
+        copy_width(source, record, stride, count, values, 2, load)
+    else:
+        copy_width(source, record, stride, count, values, 32, load)
 
 
 cdef inline void put_list(

@@ -96,8 +96,8 @@ class Field:
     derived, values
         As for ``Column``.
     default : object, optional
-        What a packet has unless its class gets the column as a keyword. ``...``: the keyword is required; where all
-        others have a default, there is none.
+        The default of the keyword that a class of packets has for the column. ``...`` in a table of messages: there is
+        no such keyword; in one of sessions: it is required.
     faults : tuple of str
         The names in faults, where they are not that of the field.
     names : mapping of int to str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from msmqwire.mqqb._batch import MessageBatch, Notifications, decode_batch, decode_session_batch
+from msmqwire.mqqb._bodies import read_body
 from msmqwire.mqqb._encode import encode_batch
 from msmqwire.mqqb._packet import (
     ConnectionParameters,
@@ -49,6 +50,7 @@ __all__ = [
     "decode_session_batch",
     "encode",
     "encode_batch",
+    "read_body",
 ]
 
 

@@ -13,7 +13,7 @@ from pyspark.sql.types import StringType
 from msmqwire import Payloads, mqqb
 from msmqwire.columns import allocated_bytes
 from msmqwire.errors import EncodeError
-from msmqwire.mqqb._bodies import read_body
+from msmqwire.mqqb import read_body
 from msmqwire.mqqb.readable import BODY_TYPES
 from msmqwire.spark.schema import spark_columns
 from tests.mqqb.messages import F7
