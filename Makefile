@@ -168,8 +168,11 @@ clean: ## remove .venv and everything that was built
 
 ##### the environment
 
+# Python compiles what is imported: most modules of what is installed never are
+PIP = $(PY) -m pip install --quiet --no-compile
+
 # Extras are installed without compiling (MSMQWIRE_BUILD=none): the extensions are built in place, once, below.
-INSTALL = PYTHONWARNINGS=ignore MSMQWIRE_BUILD=none $(PY) -m pip install --quiet --no-build-isolation --editable
+INSTALL = PYTHONWARNINGS=ignore MSMQWIRE_BUILD=none $(PIP) --no-build-isolation --editable
 
 $(DONE)/%: $(DONE)/venv pyproject.toml setup.py
 	@echo "installing msmqwire[$*] into $(VENV) (a minute or two the first time)"
@@ -190,11 +193,11 @@ extras:
 
 $(DONE)/venv: pyproject.toml | check
 	$(PYTHON) -m venv $(VENV)
-	$(PY) -m pip install --quiet --upgrade pip
+	$(PIP) --upgrade pip
 	$(PY) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' \
-		| $(PY) -m pip install --quiet --requirement /dev/stdin
+		| $(PIP) --requirement /dev/stdin
 ifdef LOCKED
-	$(PY) -m pip install --quiet --no-build-isolation --require-hashes --requirement requirements.lock
+	$(PIP) --no-build-isolation --require-hashes --requirement requirements.lock
 endif
 	@mkdir -p $(DONE) && touch $@
 
