@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import os
-import random
 import signal
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -176,11 +175,6 @@ def run_and_die(root: str, captures: Captures, step: int) -> None:
     """A run in a process of its own that is killed in a step, unless it comes to its end before that."""
     with stopped_at(step, be_killed):
         run(root, captures)
-
-
-def run_and_die_at_random(root: str, captures: Captures, seed: int) -> None:
-    """Likewise, in one step of many."""
-    run_and_die(root, captures, random.Random(seed).randrange(60))
 
 
 def merge(root: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import shutil
 import signal
 from collections import Counter
@@ -29,7 +28,6 @@ from tests.spark.lake_runs import (
     optimize,
     run,
     run_and_die,
-    run_and_die_at_random,
     stop,
     stopped_at,
 )
@@ -89,13 +87,13 @@ def test_runs_add_and_replace(first: Path, tmp_path: Path) -> None:
     assert settled(lake).run == 2
 
 
-@pytest.mark.parametrize(
-    ("start", "stride"), [(3, 7), *(pytest.param(start, 7, marks=pytest.mark.long) for start in (0, 1, 2, 4, 5, 6))]
-)
-def test_a_run_stopped_in_any_step(first: Path, tmp_path: Path, start: int, stride: int) -> None:
-    """A table has nothing of a run that did not happen; the next one does what is left; and no row is there twice."""
+def test_a_run_stopped_in_some_steps(first: Path, tmp_path: Path) -> None:
+    """A table has nothing of a run that did not happen; the next one does what is left; and no row is there twice.
+
+    ``test_processes_killed_in_every_step`` leaves out no step.
+    """
     outcomes: Counter[int] = Counter()
-    for step in range(start, MOST_STEPS, stride):
+    for step in range(3, MOST_STEPS, 7):
         lake = Path(shutil.copytree(first, tmp_path / str(step)))
         try:
             with stopped_at(step, stop):
@@ -151,41 +149,24 @@ def test_a_killed_process(first: Path, tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_processes_killed_in_every_step(first: Path, tmp_path: Path) -> None:
+    """The schedules of ``test_lake_schedules.py`` kill several at once, beside merges, vacuums and readers."""
+    outcomes: Counter[int] = Counter()
     for step in range(MOST_STEPS):
         lake = Path(shutil.copytree(first, tmp_path / str(step)))
         (code,) = in_processes((run_and_die, (str(lake), SECOND, step)))
-        settled(lake)
+        found = settled(lake)
         assert contents(lake) in (expected(FIRST), expected(SECOND)), step
+        outcomes[found.run] += 1
+        if step % 2:
+            optimize(lake)
         run(lake, SECOND)
         assert contents(lake) == expected(SECOND), step
         shutil.rmtree(lake)
         if code == 0:
             break
-    assert step > 30
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("seed", range(12))
-def test_processes_killed_at_random(tmp_path: Path, seed: int) -> None:
-    """Three at once over captures that overlap and grow, for some rounds, and OPTIMIZE now and then.
-
-    The schedules of test_lake_schedules.py kill runs beside merges, vacuums and readers, too.
-    """
-    rng = random.Random(seed)
-    lake = tmp_path / "lake"
-    largest: dict[str, int] = {}
-    for number in range(5):
-        calls = []
-        for _ in range(3):
-            captures = {f"{rng.randrange(12)}": rng.randrange(1, 9) for _ in range(5)}
-            for file, rows in captures.items():
-                captures[file] = largest[file] = max(rows, largest.get(file, 0))
-            calls.append((run_and_die_at_random, (str(lake), captures, seed * 100 + number * 10 + len(calls))))
-        if number % 2:
-            calls.append((optimize, (str(lake),)))
-        in_processes(*calls)
-    run(lake, largest)
-    assert contents(lake) == expected(largest)
+    assert code == 0
+    assert outcomes[1] > 15
+    assert outcomes[2] > 15
 
 
 def test_a_foreign_optimize_loses_and_doubles_nothing(first: Path, tmp_path: Path) -> None:
