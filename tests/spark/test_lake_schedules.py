@@ -69,7 +69,7 @@ def schedule(root: Path, seed: int) -> None:
 
 
 #: How many schedules the long tests run; 200 take a quarter of an hour.
-SCHEDULES = int(os.environ.get("MSMQWIRE_SCHEDULES", "40"))
+SCHEDULES = int(os.environ.get("MSMQWIRE_SCHEDULES", "24"))
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(1, SCHEDULES))])

@@ -7,6 +7,7 @@ import shutil
 import venv
 from collections.abc import Iterator
 from importlib.metadata import distribution
+from importlib.util import cache_from_source
 from pathlib import Path
 
 import pytest
@@ -25,11 +26,14 @@ UNUSED = {"..", "include", "tests"}
 def copy_distribution(name: str, site: Path) -> None:
     """Put into ``site`` what an installer would: a distribution that is installed here, and what it requires."""
     found = distribution(name)
-    for file in found.files or ():
-        source, target = Path(str(found.locate_file(file))), site / file
-        if source.exists() and not target.exists() and UNUSED.isdisjoint(file.parts):
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(source, target)
+    home = Path(str(found.locate_file("")))
+    for file in map(Path, found.files or ()):
+        # pip lists what it has compiled, and not what Python has
+        for part in {file, Path(cache_from_source(str(file)))} if file.suffix == ".py" else {file}:
+            source, target = home / part, site / part
+            if source.exists() and not target.exists() and UNUSED.isdisjoint(file.parts):
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(source, target)
     for requirement in map(Requirement, found.requires or ()):
         if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
             copy_distribution(requirement.name, site)

@@ -136,4 +136,4 @@ def test_a_checkout_that_was_not_built(evidence: Path) -> None:
     """Sources without compiled modules in the current folder do not hide the installed package."""
     (evidence / "msmqwire.py").unlink()
     shutil.copytree(ROOT / "msmqwire", evidence / "msmqwire", ignore=shutil.ignore_patterns("*.so", "__pycache__"))
-    start(evidence, COMMAND, "pipeline", "local-site.pcap", "--lake", "lake", "--master", "local[1]")
+    assert start(evidence, COMMAND, "decode", "local-site.pcap", "--table", "topology").count("\n") == 4
