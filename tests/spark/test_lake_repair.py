@@ -63,11 +63,7 @@ def rows(root: Path) -> dict[str, Any]:
 
 def mended(root: Path, wanted: dict[str, int] = SECOND) -> list[str]:
     """What a repair has done; afterwards there is nothing to do, and the next run makes every row there once."""
-    before = files(root)
-    said = lakes.repair(root, dry_run=True)
-    assert {path: data for path, data in files(root).items() if path in before} == before
     done = lakes.repair(root)
-    assert bool(said) == bool(done)
     assert lakes.check(root) == []
     assert lakes.repair(root) == []
     for captures in (wanted, {**wanted, "e": 4}):
@@ -88,6 +84,23 @@ def double(root: Path, times: int = 2) -> None:
     for name in ("topology", "faults"):
         for table in [DeltaTable(root / name) for _ in range(times)]:
             table.optimize.compact()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda root: spoil(entries(root, "accounting")[-1], "cut"),
+        lambda root: flip(active(root, "topology")[0]),
+        lose_plans,
+        double,
+    ],
+)
+def test_a_dry_run_changes_nothing(root: Path, damage: Callable[[Path], object]) -> None:
+    damage(root)
+    before = files(root)
+    said = lakes.repair(root, dry_run=True)
+    assert {path: data for path, data in files(root).items() if path in before} == before
+    assert bool(said) == bool(lakes.repair(root))
 
 
 @pytest.mark.parametrize("times", [2, 3])
@@ -115,7 +128,7 @@ def test_doubled_rows_beside_damage(root: Path) -> None:
 
 @pytest.mark.parametrize("table", TABLES)
 @pytest.mark.parametrize("how", ["empty", "cut", "garbled", "gone"])
-@pytest.mark.parametrize("at", [0, *(pytest.param(at, marks=pytest.mark.long) for at in (1, -2)), -1])
+@pytest.mark.parametrize("at", [*(pytest.param(at, marks=pytest.mark.long) for at in (0, 1, -2)), -1])
 def test_logs(root: Path, table: str, how: str, at: int) -> None:
     entry = entries(root, table)[at]
     spoil(entry, how)
@@ -173,7 +186,7 @@ def test_plans(root: Path) -> None:
 
 
 def test_damage_of_a_run_that_was_killed(two_runs: Path, tmp_path: Path) -> None:
-    for step in range(0, 200, 3):
+    for step in range(0, 200, 7):
         root = Path(shutil.copytree(two_runs, tmp_path / str(step)))
         try:
             with stopped_at(step, stop):
