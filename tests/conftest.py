@@ -77,7 +77,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Longest file first where processes share the files, so that no core waits at the end."""
     if hasattr(config, "workerinput"):
-        weights = cpu_time.weights()
+        weights = cpu_time.weights(config.getoption("markexpr"))
         items.sort(key=lambda item: -weights.get(item.nodeid.partition("::")[0], 0))
 
 

@@ -16,6 +16,8 @@ import pytest
 
 WEIGHTS = Path(__file__).parent / "weights.toml"
 PARTS = ("short", "long")
+#: The part that each -m of the Makefile chooses
+CHOSEN = {"not long": PARTS[:1], "long or hypothesis": PARTS[1:]}
 # Files below this stay in the order of their names
 RECORDED_FROM = 1.0
 
@@ -33,11 +35,11 @@ def seconds_now() -> tuple[float, float]:
     return used, time.monotonic()
 
 
-def weights() -> dict[str, float]:
-    """Recorded seconds by file, short and long tests together."""
+def weights(marks: str = "") -> dict[str, float]:
+    """Recorded seconds by file, of the short or the long tests or of both, as ``-m`` chooses."""
     recorded = tomllib.loads(WEIGHTS.read_text("utf-8"))
     total: dict[str, float] = {}
-    for part in PARTS:
+    for part in CHOSEN.get(marks, PARTS):
         for name, seconds in recorded.get(part, {}).items():
             total[name] = total.get(name, 0) + seconds
     return total
