@@ -5,7 +5,7 @@ In README.md, CONTRIBUTING.md, CHANGELOG.md, docs/ and examples/README.md:
 - the ``python`` blocks of a page run in order in one namespace; the output of ``>>>`` lines is compared;
 - each ``$ msmqwire ...`` of a ``console`` block runs and its output is compared; other commands (``make``,
   ``pip``) do not run;
-- a ``sql`` block runs in the Spark session of the page. Pages with Spark are long tests, but for README.md.
+- a ``sql`` block runs in the Spark session of the page. Pages and scripts with Spark are long tests, but for README.md.
 
 The notebooks of examples/ run in Jupyter, and the text of each output is compared.
 
@@ -178,18 +178,18 @@ def run_page(page: Path) -> int:
     return ran
 
 
-def uses_spark(page: Path) -> bool:
-    """Whether examples of a page need a Spark session."""
-    return bool(re.search(r"local_session\(|^\$ msmqwire pipeline", page.read_text("utf-8"), flags=re.MULTILINE))
+def uses_spark(file: Path) -> bool:
+    """Whether examples of a page, or a script, need a Spark session."""
+    return bool(re.search(r"local_session\(|^\$ msmqwire pipeline", file.read_text("utf-8"), flags=re.MULTILINE))
 
 
-def timed(page: Path) -> object:
-    """A page as a parameter; of those with Spark only README.md runs in the short tests."""
-    is_long = uses_spark(page) and page.name != "README.md"
-    return pytest.param(page, marks=[pytest.mark.long] * is_long)
+def timed(file: Path) -> object:
+    """A page or a script as a parameter; of those with Spark only README.md runs in the short tests."""
+    is_long = uses_spark(file) and file.name != "README.md"
+    return pytest.param(file, marks=[pytest.mark.long] * is_long, id=relative(file))
 
 
-@pytest.mark.parametrize("page", map(timed, PAGES), ids=map(relative, PAGES))
+@pytest.mark.parametrize("page", [timed(page) for page in PAGES])
 def test_examples_of_page_run(page: Path, desk: Path, request: pytest.FixtureRequest) -> None:
     text = page.read_text(encoding="utf-8")
     if uses_spark(page):
@@ -242,7 +242,7 @@ def test_sample_captures_are_what_their_script_writes() -> None:
         assert (ROOT / "examples" / name).read_bytes() == data
 
 
-@pytest.mark.parametrize("script", SCRIPTS, ids=relative)
+@pytest.mark.parametrize("script", [timed(script) for script in SCRIPTS])
 def test_example_scripts_run(
     script: Path,
     desk: Path,
@@ -251,7 +251,7 @@ def test_example_scripts_run(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     text = script.read_text(encoding="utf-8")
-    if "spark" in text:
+    if uses_spark(script):
         request.getfixturevalue("lasting_spark")
     copy = Path(shutil.copy(script, desk / "examples"))
     # The JVM resolves relative paths from the directory it was started in

@@ -142,7 +142,7 @@ count = 100_000_000 // len(small)
 many = Payloads(small * count, np.arange(count + 1) * len(small))
 unlimited = resource.getrlimit(resource.RLIMIT_AS)
 failed = 0
-for megabytes in range(5, 400, 25):
+for megabytes in range(5, 400, 40):
     out = kind.decode_batch(few)
     rows = len(out)
     used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()

@@ -29,7 +29,7 @@ RARE = ("SoapHeader", "SoapBody", "Destination", "Administration", "Response.", 
 
 def complete(table: Table) -> list[bytes]:
     """Complete packets of a table without trailing bytes."""
-    packets = [*vectors(table), *some(table, 200)]
+    packets = [*vectors(table), *some(table, 80)]
     if table == "messages":
         packets.append(mqqb.encode(FULL))
     outcomes = [(data, reference.read(data, table)) for data in packets]

@@ -309,6 +309,7 @@ def test_other_machines_in_spark(spark: SparkSession) -> None:
             spark.read.format("msmq").option("mode", "FAILFAST").load(url).collect()
 
 
+@pytest.mark.long
 def test_a_capture_over_http_in_spark(spark: SparkSession, captures: dict[str, Path]) -> None:
     """In parts, each read from where it begins: every row once, and streams that are cut in two are whole."""
     with object_store() as store:

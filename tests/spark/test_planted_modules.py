@@ -15,6 +15,9 @@ import pytest
 from tests.cli.support import LOCAL, ROOT
 from tests.system_programs import require_program
 
+# Each starts a JVM
+pytestmark = pytest.mark.long
+
 COMMAND = Path(sys.executable).with_name("msmqwire")
 #: Modules that Spark's workers and the package import, and one that Spark imports for its name.
 PLANTED = ("numpy", "json", "pyarrow", "pandas", "socket", "sitecustomize", "pyspark_planted", "msmqwire", "pyspark")
@@ -80,7 +83,6 @@ def start(evidence: Path, *command: str | Path, env: Mapping[str, str] | None = 
     return done.stdout
 
 
-@pytest.mark.long
 def test_commands(evidence: Path) -> None:
     start(evidence, COMMAND, "pipeline", "*.pcap", "--lake", "lake", "--master", "local[1]")
     for arguments in (["summary", "--lake", "lake"], ["lake", "history", "lake"], ["lake", "check", "lake"]):
@@ -88,7 +90,6 @@ def test_commands(evidence: Path) -> None:
     start(evidence, COMMAND, "replay", "--lake", "lake")
 
 
-@pytest.mark.long
 def test_python_with_the_module(evidence: Path) -> None:
     """Python searches the current folder for the package itself."""
     for name in ("msmqwire", "pyspark"):
@@ -96,7 +97,7 @@ def test_python_with_the_module(evidence: Path) -> None:
     start(evidence, sys.executable, "-m", "msmqwire", "pipeline", "*.pcap", "--lake", "lake", "--master", "local[1]")
 
 
-@pytest.mark.parametrize("remote", ["", pytest.param("local[1]", marks=pytest.mark.long)])
+@pytest.mark.parametrize("remote", ["", "local[1]"])
 def test_sessions_of_a_program(evidence: Path, tmp_path: Path, remote: str) -> None:
     """The data source is planned by workers of the driver, and read by workers of an executor."""
     program = tmp_path / "program" / "queries.py"
@@ -111,7 +112,6 @@ def test_sessions_of_a_program(evidence: Path, tmp_path: Path, remote: str) -> N
     assert output.split() == ["4", "truncated", "False"]
 
 
-@pytest.mark.long
 def test_make_run(evidence: Path) -> None:
     """The command of ``make run`` where the folder is a checkout with planted modules."""
     require_program("make")
@@ -131,7 +131,6 @@ def test_make_run(evidence: Path) -> None:
     start(evidence, *shlex.split(lines[-1]))
 
 
-@pytest.mark.long
 def test_a_checkout_that_was_not_built(evidence: Path) -> None:
     """Sources without compiled modules in the current folder do not hide the installed package."""
     (evidence / "msmqwire.py").unlink()
