@@ -69,7 +69,8 @@ def build(folder: Path) -> Path:
     shutil.unpack_archive(sdist, folder / "sources", filter="data")
     (sources,) = (folder / "sources").iterdir()
     run(sources, sys.executable, "-m", "build", "--wheel", "--outdir", folder / "dist")
-    run(ROOT, sys.executable, "-m", "build", "--sdist", "--outdir", folder / "again")
+    # Isolated once, as others build it: each time downloads and installs the requirements of the build
+    run(ROOT, sys.executable, "-m", "build", "--sdist", "--no-isolation", "--outdir", folder / "again")
     # Its extensions are there, so this only packs them: in a new environment, Cython's declarations would be newer
     run(sources, sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder / "again")
     for archive in (folder / "dist").iterdir():
@@ -92,8 +93,9 @@ def environment(folder: Path, name: str, *requirements: str) -> Path:
 
 
 def install(folder: Path, commands: Path, *requirements: str) -> None:
-    """Install packages; nothing is compiled."""
-    run(folder, commands / "python", "-m", "pip", "install", "--quiet", "--only-binary", ":all:", *requirements)
+    """Install packages; nothing is compiled, and Python compiles what the checks import."""
+    pip = (commands / "python", "-m", "pip", "install", "--quiet", "--no-compile", "--only-binary", ":all:")
+    run(folder, *pip, *requirements)
 
 
 def check_core(folder: Path, commands: Path) -> None:
