@@ -193,9 +193,8 @@ extras:
 
 $(DONE)/venv: pyproject.toml | check
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) --upgrade pip
-	$(PY) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' \
-		| $(PIP) --requirement /dev/stdin
+	$(PY) -c 'import tomllib; print("pip", *tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' \
+		| $(PIP) --upgrade --requirement /dev/stdin
 ifdef LOCKED
 	$(PIP) --no-build-isolation --require-hashes --requirement requirements.lock
 endif
