@@ -77,6 +77,7 @@ INLINE = ("CYTHON_INLINE", "inline __attribute__((always_inline))")
 # nothing in other modules. Those of the layout are a few instructions each: unrolled they take a tenth fewer.
 LOOPS = {
     "_batch": ["-O3"],
+    "_bodies": ["-O3"],
     "_decoder": ["-O3"],
     "_derived": ["-O3"],
     "_encode": ["-O3"],

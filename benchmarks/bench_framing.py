@@ -19,6 +19,7 @@ from benchmarks.peers import Peer
 from benchmarks.ratios import Contender, peak_growth
 from benchmarks.report import Report
 from benchmarks.scale import Scale
+from benchmarks.spark_forms import write_mixed, write_others
 from benchmarks.workloads import PCAP_HEADER, Workload
 from msmqwire import capture
 
@@ -108,6 +109,29 @@ def test_framing(
     if peer is None:
         report.figure(LIBPCAP, "needs cc and libpcap0.8-dev")
     compare.peak_memory(run, capture_file)
+
+
+@pytest.mark.parametrize("kind", ["mixed traffic", "other protocols"])
+def test_framing_of_other_protocols(compare: Comparison, scale: Scale, tmp_path: Path, kind: str) -> None:
+    """With all capture columns. Of mixed traffic more than half of the frames are of other protocols."""
+    path = tmp_path / "captures"
+    if kind == "mixed traffic":
+        write_mixed(path, scale.rows // 5)
+    else:
+        write_others(path, scale.rows // 10)
+
+    def frames() -> int:
+        with capture.open(path) as blocks:
+            for block in blocks:
+                len(block.payloads)
+            return blocks.stats.frames
+
+    files = sorted(path.iterdir()) if path.is_dir() else [path]
+    compare(
+        f"Captures of {kind} to payloads",
+        yardstick=b"".join(file.read_bytes() for file in files),
+        mine=[(Contender(OURS, frames, frames()), Goal(0.5))],
+    )
 
 
 def test_checkpoints(compare: Comparison, requests: Workload, capture_file: Path) -> None:
