@@ -38,6 +38,7 @@ _MOST_REPEATED = 1000  # of RE2
 _MAYBE_WIDE = re.compile("[^ -\u02ff→…]")
 _MAYBE_WIDE_RE2 = r"[^ -\x{2ff}→…\n]"
 _STYLES = re.compile("\x1b\\[[0-9;]*m")
+_WORD = re.compile(r"\s*\S+\s*")
 
 Row = list[str]
 
@@ -286,7 +287,25 @@ def _folded_lines(text: str, width: int) -> list[str]:
 
 @lru_cache(maxsize=4096)
 def _folds(line: str, width: int) -> list[str]:
-    return [part.plain.rstrip() for part in Text(line).wrap(_CONSOLE, width, overflow="fold")]
+    """A line folded as rich does it, which takes five times as long."""
+    if _MAYBE_WIDE.search(line):
+        return [part.plain.rstrip() for part in Text(line).wrap(_CONSOLE, width, overflow="fold")]
+    breaks = [0]
+    used = 0
+    for match in _WORD.finditer(line):
+        word, start = match[0], match.start()
+        size = len(word.rstrip())
+        if size <= width - used:
+            used += len(word)
+        elif size <= width:
+            breaks.append(start)
+            used = len(word)
+        else:
+            # A word that fits in no line begins a new one
+            breaks += range(start or width, start + len(word), width)
+            used = len(word) % width or width
+    parts = zip(breaks, [*breaks[1:], len(line)], strict=True)
+    return [line[begin:end].rstrip() for begin, end in parts]
 
 
 _CONSOLE = Console(file=io.StringIO())
