@@ -35,6 +35,8 @@ AES = 5    # PrivacyLevel
 cdef tuple QUEUES = ("destination_queue", "admin_queue", "response_queue")
 cdef tuple LISTS = ("destination_queues", "admin_queues", "response_queues")
 
+cdef dict GROUP_BITS = {name: MESSAGES.presence_bits[f"HAS_{name.upper()}"] for name in GROUPS}
+
 # The columns that are attributes of a packet, but for those in optional headers
 READABLE = frozenset([
     column.name for column in MESSAGES.columns
@@ -187,7 +189,7 @@ cdef class UserMessage(MessagePacket):
         if name in READABLE:
             return value_of(&self.header, self.owner, self.data, name, False)
         if name in GROUPS:
-            return group_of(self, GROUPS[name]) if self.header.presence & group_bit(name) else None
+            return group_of(self, GROUPS[name]) if self.header.presence & <uint32_t>GROUP_BITS[name] else None
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     @property
@@ -244,16 +246,11 @@ cdef object group_of(UserMessage message, object group):
     return group(**values)
 
 
-cdef uint32_t group_bit(str name) except? 0:
-    """The bit of presence of an optional header."""
-    return MESSAGES.presence_bits[f"HAS_{name.upper()}"]
-
-
 cdef int put_group(Builder builder, str name, object group) except -1:
     kind = GROUPS[name]
     if not isinstance(group, kind):
         raise EncodeError(name, f"must be a {kind.__name__}, not {type(group).__name__}")
-    builder.draft.packet.presence |= group_bit(name)
+    builder.draft.packet.presence |= <uint32_t>GROUP_BITS[name]
     for field in GROUP_FIELDS[kind]:
         value = getattr(group, field)
         if field in LISTS:
