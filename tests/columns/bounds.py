@@ -27,7 +27,7 @@ CODECS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], bytes]]] = {
 
 def payloads_of(kind: Format) -> list[bytes]:
     """Truncated payloads, complete ones, and ones whose PacketSize ends a truncated packet."""
-    whole = [data for data in (*kind.vectors, *kind.whole) if len(data) < 10_000]
+    whole = [data for data in (*kind.packets, *kind.whole) if len(data) < 10_000]
     payloads = [data[:size] for data in whole for size in range(0, len(data) + 1, 1 + len(data) // 25)]
     if str(kind) in ("messages", "sessions"):
         payloads += [

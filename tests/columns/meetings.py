@@ -55,7 +55,7 @@ def write_and_read(kind: Format, seconds: float = 4) -> None:
     """An export, or what else is made of half-written offsets, would lead its reader anywhere."""
     out = kind.decode_batch(kind.cases(500, 31))
     sizes = _sizes(kind, (10, 0, 20))
-    rows = {kind.rows(kind.expected(kind.whole[:1])) * len(payloads) for payloads in sizes} | {len(out)}
+    rows = {len(kind.expected(kind.whole[:1]).rows) * len(payloads) for payloads in sizes} | {len(out)}
     seen: Counter[str] = Counter()
     done = threading.Event()
     deadline = time.monotonic() + seconds

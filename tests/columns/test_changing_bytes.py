@@ -71,7 +71,7 @@ uses = (
 rng = random.Random(3)
 count = 0
 for kind in FORMATS:
-    payloads = [*kind.vectors, *kind.whole, *kind.cases(60, 5)]
+    payloads = [*kind.packets, *kind.whole, *kind.cases(60, 5)]
     payloads = [data for data in payloads if kind.decode_batch([data]).fault(0) is None]
     valid = [data for data in payloads if not any(kind.decode_batch([data]).violations)] or payloads
     for some in (payloads, valid, kind.whole[:1]):

@@ -39,7 +39,7 @@ def test_five_names_of_columns_are_shown() -> None:
 
 @pytest.mark.parametrize("kind", FORMATS, ids=str)
 def test_a_batch_shows_its_first_rows(kind: Format) -> None:
-    batch = kind.decode_batch([*kind.vectors, *kind.cases(300, 5)])
+    batch = kind.decode_batch([*kind.packets, *kind.cases(300, 5)])
     text = batch._repr_html_()
     found = Tags()
     found.feed(text)
@@ -56,7 +56,7 @@ def test_a_batch_shows_its_first_rows(kind: Format) -> None:
 @pytest.mark.parametrize("kind", FORMATS, ids=str)
 def test_columns_as_python_values_are_those_of_arrow(kind: Format) -> None:
     """Arrow has nulls where a view has an empty value."""
-    batch = kind.decode_batch([*kind.vectors, *kind.cases(300, 5), None])
+    batch = kind.decode_batch([*kind.packets, *kind.cases(300, 5), None])
     arrow = batch.to_arrow(dictionaries=False)
     compared = 0
     for name in batch.columns:

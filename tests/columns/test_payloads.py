@@ -15,7 +15,7 @@ import pytest
 from msmqwire import Payloads
 from tests.columns import arrow_consumer
 from tests.columns.formats import Format, each_format
-from tests.mqsd.rows import contents
+from tests.columns.rows import contents
 
 
 @cache

@@ -34,7 +34,7 @@ from tests.discovery.sites import (
     site,
     unlimited,
 )
-from tests.property import strategies
+from tests.property import discovery_packets
 
 
 def receive(data: bytes, policy: Policy | None = None, **fields: Any) -> bytes | Refusal:
@@ -252,15 +252,15 @@ def test_every_datagram_is_counted_once() -> None:
 _NETWORKS = (IPv4Network("10.20.0.0/16"), IPv4Network("198.51.100.7/32"))
 _SITES = st.builds(
     Site,
-    enterprise_id=st.just(ENTERPRISE_ID) | strategies.guids,
-    site_id=st.just(SERVER_SITE_ID) | strategies.guids,
-    connected_networks=st.lists(strategies.guids, max_size=34).map(tuple),
-    servers=st.lists(strategies.servers, max_size=20).map(tuple),
+    enterprise_id=st.just(ENTERPRISE_ID) | discovery_packets.guids,
+    site_id=st.just(SERVER_SITE_ID) | discovery_packets.guids,
+    connected_networks=st.lists(discovery_packets.guids, max_size=34).map(tuple),
+    servers=st.lists(discovery_packets.servers, max_size=20).map(tuple),
 )
 _REQUESTS = st.builds(
     request,
     st.sampled_from((SERVER_SITE_ID, CLIENT_SITE_ID)),
-    request_id=strategies.guids,
+    request_id=discovery_packets.guids,
     enterprise_id=st.sampled_from((ENTERPRISE_ID, UUID(int=0))),
     head=st.builds(struct.pack, st.just("<BBH"), st.integers(0, 255), st.integers(0, 3), st.integers(0, 65535)),
     tail=st.binary(max_size=150),
@@ -288,7 +288,7 @@ def by_the_codec(data: bytes, site: Site, policy: Policy) -> bytes | Refusal:
 
 
 @given(
-    data=_REQUESTS | strategies.payloads(),
+    data=_REQUESTS | discovery_packets.payloads(),
     site=_SITES,
     check_enterprise=st.booleans(),
     source=st.sampled_from((CLIENT, ELSEWHERE, ("198.51.100.7", 1), ("198.51.100.8", 1))),

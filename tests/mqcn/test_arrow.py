@@ -1,27 +1,14 @@
-"""Batches of notifications as Arrow: with pyarrow, and for any consumer without it."""
+"""The schema of the notifications table, and rows of it as Python shows them."""
 
 from __future__ import annotations
-
-import uuid
 
 import pyarrow as pa
 
 from msmqwire import mqcn
-from tests.mqcn.messages import read_all
-from tests.mqcn.rows import Expected
-from tests.reference import mqcn as reference
-from tests.reference.mqcn_cases import cases
-from tests.vectors import get, load
-
-MESSAGES: list[bytes | None] = [*(vector.data for vector in load("mqcn")), None, b"", None, *cases(300, seed=3)]
-EXPECTED = Expected(read_all(MESSAGES))
+from tests.vectors import get
 
 
 def test_the_schema_is_that_of_the_table() -> None:
-    assert mqcn.NOTIFICATIONS.name == "notifications"
-    assert mqcn.NOTIFICATIONS.names == (*reference.COLUMNS, "fault", "violations")
-    assert mqcn.NOTIFICATIONS.violation_names == reference.VIOLATIONS
-    assert all(column.about for column in mqcn.NOTIFICATIONS.all_columns)
     members = [
         ("id", pa.uint32()),
         ("name", pa.string()),
@@ -49,29 +36,6 @@ def test_the_schema_is_that_of_the_table() -> None:
         ("violations", pa.list_(pa.string())),
     ]
     assert mqcn.NOTIFICATIONS.arrow_schema(guid="uuid", dictionaries=False).equals(pa.schema(expected))
-
-
-def test_guids_as_text_are_canonical_and_lower_case() -> None:
-    table = mqcn.decode_batch(MESSAGES).to_arrow(guid="text")
-
-    def text(guid: bytes | None) -> str | None:
-        return None if guid is None else str(uuid.UUID(bytes_le=guid))
-
-    for name in ("object_guid", "master_guid"):
-        assert table[name].to_pylist() == [text(guid) for guid in EXPECTED.column(name)]
-    structs = table["properties"].flatten()
-    pairs = [(item.type, item.value) for item in EXPECTED.properties]
-    assert structs.field("guid").to_pylist() == [text(value) if type_ == "VT_CLSID" else None for type_, value in pairs]
-    guids = [[text(guid) for guid in value] if type_ == "VT_CLSID|VT_VECTOR" else None for type_, value in pairs]
-    assert structs.field("guids").to_pylist() == guids
-
-
-def test_guids_as_uuids() -> None:
-    batch = mqcn.decode_batch(MESSAGES)
-    table = batch.to_arrow(guid="uuid")
-    for name in ("object_guid", "master_guid"):
-        wanted = [None if guid is None else uuid.UUID(bytes_le=guid) for guid in EXPECTED.column(name)]
-        assert table[name].to_pylist() == wanted
 
 
 def test_rows_as_python_sees_them() -> None:

@@ -13,23 +13,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from msmqwire import mqcn, mqsd
+from msmqwire import mqcn
 from msmqwire.columns import allocated_bytes
 from msmqwire.errors import EncodeError
-from tests.mqcn.messages import LENIENT, read_all
-from tests.mqcn.rows import Expected, assert_arrow, assert_columns
-from tests.mqsd.rows import fault_entries
+from tests.columns.formats import NOTIFICATIONS
+from tests.columns.rows import fault_entries
 from tests.reference import mqcn as reference
 from tests.reference import propvariant
 from tests.reference.mqcn_cases import cases
-from tests.vectors import get, load
+from tests.vectors import get
 
-VECTORS = load("mqcn")
 C1, C2, C3 = (get("mqcn", name).data for name in ("C1-delete", "C2-change-queue", "C3-body"))
 CREATE, MACHINE = (get("mqcn", name).data for name in ("create-queue", "change-machine-with-riders"))
-MESSAGES = [vector.data for vector in VECTORS]
-TRUNCATIONS = [data[:size] for data in MESSAGES for size in range(len(data) + 1)]
-TAILS = [data + tail for data in MESSAGES for tail in (b"\0", b"\0\0", b"\xff" * 3, b"\0" * 4, bytes(60))]
 SOME = list(cases(2000, seed=20240229))
 BOTH = (False, True)
 
@@ -38,42 +33,14 @@ def decoded(payloads: Any, **options: Any) -> mqcn.NotificationBatch:
     return mqcn.decode_batch(payloads, **options)
 
 
-def assert_rows(payloads: list[bytes | None] | list[bytes], **options: Any) -> None:
-    """A batch of these payloads, its numpy columns and its Arrow export."""
-    expected = Expected(read_all(payloads, strict=options.get("strict", False)))
-    batch = mqcn.decode_batch(payloads, **options)
-    assert_columns(batch, expected)
-    assert_arrow(batch, expected)
-
-
-@pytest.mark.parametrize("strict", BOTH)
-@pytest.mark.parametrize("payloads", [MESSAGES, TRUNCATIONS, TAILS, SOME], ids=["vectors", "cut", "tails", "cases"])
-def test_rows_are_what_the_oracle_says(payloads: list[bytes], strict: bool) -> None:
-    assert_rows(payloads, strict=strict)
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["C1-delete", "C2-change-queue", "C3-body"])
 def test_every_value_of_every_byte_of_an_example(name: str) -> None:
     """Each single-byte change: 255 at each place."""
     data = get("mqcn", name).data
     changed = [data[:at] + bytes((byte,)) + data[at + 1 :] for at in range(len(data)) for byte in range(256)]
-    expected = Expected(read_all(changed))
-    assert_columns(decoded(changed), expected)
-    some = changed[::7]
-    assert_columns(decoded(some, strict=True), Expected(read_all(some, strict=True)))
-
-
-@pytest.mark.parametrize("part", range(8))
-def test_every_byte_of_every_vector_changed(part: int) -> None:
-    """Each place of each vector: its lowest and its highest bit turned, one more, one less, all zeros, all ones."""
-    changed = []
-    for data in MESSAGES[part::8]:
-        for at, byte in enumerate(data):
-            for other in {byte ^ 1, byte ^ 0x80, byte ^ 0x20, (byte + 1) & 255, (byte - 1) & 255, 0, 255} - {byte}:
-                changed.append(data[:at] + bytes((other,)) + data[at + 1 :])
-    batch = decoded(changed, strict=part % 2 == 1)
-    assert_columns(batch, Expected(read_all(changed, strict=part % 2 == 1)))
+    NOTIFICATIONS.assert_rows(changed)
+    NOTIFICATIONS.assert_rows(changed[::7], strict=True)
 
 
 def test_nothing_of_a_faulty_message_is_delivered() -> None:
@@ -154,10 +121,7 @@ def test_255_updates_of_255_properties() -> None:
     head = b"\1\1" + bytes(56) + b"\xff" + struct.pack("<I", 115) + struct.pack("<I", 105) * 254
     updates = [head + bytes(16) + struct.pack("<254I", *range(i, i + 254)) for i in range(255)]
     data = b"\1\xff" + b"".join(updates)
-    expected = Expected(read_all([data, C1, data[:-1]]))
-    batch = decoded([data, C1, data[:-1]])
-    assert_columns(batch, expected)
-    assert_arrow(batch, expected)
+    batch = NOTIFICATIONS.assert_rows([data, C1, data[:-1]])
     assert batch.messages.tolist() == [0, 255, 256, 257]
     assert len(batch["properties"].values["id"]) == 255 * 255 + 2
     values, rows = batch.property(105)
@@ -181,24 +145,23 @@ def test_memory_is_bounded_by_the_densest_payloads() -> None:
 
 
 @cache
-def expected_of_some() -> Expected:
-    return Expected(read_all(SOME))
+def properties_of(payloads: tuple[bytes, ...]) -> list[tuple[int, reference.Property]]:
+    """Every property, and the row that has it."""
+    changes: list[Any] = []
+    for outcome in map(reference.read, payloads):
+        changes += getattr(outcome, "updates", ()) or [None]
+    return [(row, item) for row, update in enumerate(changes) for item in getattr(update, "properties", ())]
 
 
-def owners(expected: Expected, propid: int) -> tuple[list[int], list[reference.Property]]:
+def owners(payloads: list[bytes], propid: int) -> tuple[list[int], list[reference.Property]]:
     """The rows that have a property, and its values there."""
-    rows, items = [], []
-    for row, made in enumerate(expected.rows):
-        for item in made["properties"] or ():
-            if item.id == propid:
-                rows.append(row)
-                items.append(item)
-    return rows, items
+    found = [(row, item) for row, item in properties_of(tuple(payloads)) if item.id == propid]
+    return [row for row, _ in found], [item for _, item in found]
 
 
 @pytest.mark.parametrize("propid", propvariant.TYPE_OF)
 def test_a_property_of_a_whole_batch(propid: int) -> None:
-    rows, items = owners(expected_of_some(), propid)
+    rows, items = owners(SOME, propid)
     values, found = decoded(SOME).property(propid)
     assert found.tolist() == rows
     assert_gathered(propvariant.TYPE_OF[propid], values, items)
@@ -323,23 +286,13 @@ def test_a_property_of_a_batch_that_is_written_again() -> None:
     for count in (10, 500, 3, 0, 1999, 100):
         payloads = rng.sample(SOME, count)
         decoded(payloads, out=out)
-        rows, items = owners(Expected(read_all(payloads)), 105)
+        rows, items = owners(payloads, 105)
         values, found = out.property(105)
         assert values.tolist() == [item.value for item in items]
         assert found.tolist() == rows
 
 
 # --- encode_batch ---
-
-
-def _good(payloads: list[bytes]) -> list[bytes]:
-    """The payloads that an encoder gives back byte for byte."""
-    good = []
-    for data in payloads:
-        model = reference.read(data, strict=True)
-        if isinstance(model, reference.Message) and not model.found and reference.write(model) == data:
-            good.append(data)
-    return good
 
 
 def test_encode_batch_writes_what_a_sender_does() -> None:
@@ -350,84 +303,20 @@ def test_encode_batch_writes_what_a_sender_does() -> None:
     assert list(map(bytes, mqcn.encode_batch([mqcn.decode(data) for data in odd]))) == expected
 
 
-@pytest.mark.parametrize(
-    "bad",
-    [b"", C1[:-1], b"\1\0", C1 + b"\0\0", None, *(get("mqcn", name).data for name in ("path-empty", "create-by-guid"))],
-)
-def test_encode_batch_refuses_faults_and_violations(bad: bytes | None) -> None:
-    three = get("mqcn", "three-updates").data
-    batch = decoded([C1, three, bad, C3])
-    with pytest.raises(EncodeError) as caught:
-        mqcn.encode_batch(batch)
-    assert caught.value.row == 4
-    assert "row 4" in str(caught.value)
-
-
-def test_encode_batch_says_which_message_it_refuses() -> None:
-    with pytest.raises(EncodeError) as caught:
-        mqcn.encode_batch([mqcn.decode(C1), mqcn.decode(C1 + b"\0\0")])
-    assert caught.value.row == 1
-    with pytest.raises(TypeError):
-        mqcn.encode_batch([mqcn.decode(C1), C1])
-
-
-def _lenient(payloads: list[bytes]) -> tuple[list[bytes], list[reference.Message]]:
-    """The payloads that break only what an encoder may be told not to mind."""
-    models = [(data, model) for data in payloads if isinstance(model := reference.read(data), reference.Message)]
-    kept = [(data, model) for data, model in models if set(model.found) <= LENIENT]
-    return [data for data, _ in kept], [model for _, model in kept]
-
-
 @pytest.mark.parametrize("closing_space", BOTH)
 def test_encode_batch_takes_the_options_of_encode(closing_space: bool) -> None:
-    payloads, models = _lenient(SOME)
-    assert len(payloads) > 500
-    expected = [reference.write(model, closing_space=closing_space, enforce=False) for model in models]
+    found = NOTIFICATIONS.accepted(2000, 17)
+    payloads, messages = list(found), list(found.values())
     options: dict[str, Any] = {"closing_space": closing_space, "enforce": False}
+    expected = [mqcn.encode(message, **options) for message in messages]
     assert list(map(bytes, mqcn.encode_batch(decoded(payloads), **options))) == expected
-    messages = [mqcn.decode(data) for data in payloads]
     assert list(map(bytes, mqcn.encode_batch(messages, **options))) == expected
-    wrong = next(i for i, model in enumerate(models) if model.found)
-    row = len(Expected(models[:wrong]).rows)
+    wrong = next(i for i, message in enumerate(messages) if message.violations)
+    row = len(NOTIFICATIONS.expected(payloads[:wrong]).rows)
     with pytest.raises(EncodeError) as caught:
         mqcn.encode_batch(decoded(payloads))
     assert caught.value.row is not None
-    assert row <= caught.value.row < row + max(1, len(models[wrong].updates))
-
-
-def test_encode_batch_writes_into_memory_it_had() -> None:
-    payloads = _good(SOME)
-    batch = decoded(payloads)
-    out = mqcn.encode_batch(batch)
-    held = allocated_bytes()
-    place = np.frombuffer(out[0], np.uint8).__array_interface__["data"]  # type: ignore[arg-type]
-    again = mqcn.encode_batch(batch, out=out)
-    assert again is out
-    assert list(map(bytes, again)) == payloads
-    assert np.frombuffer(again[0], np.uint8).__array_interface__["data"] == place  # type: ignore[arg-type]
-    assert allocated_bytes() == held
-    view = again[0]
-    assert list(map(bytes, mqcn.encode_batch(decoded([C3, C1]), out=out))) == [C3, C1]
-    assert view == payloads[0]
-
-
-def test_encode_batch_needs_its_columns() -> None:
-    payloads = _good(SOME)[:50]
-    needed = [name for name in mqcn.NOTIFICATIONS.names if name not in ("version", "index")]
-    batch = decoded(payloads, columns=needed)
-    assert list(map(bytes, mqcn.encode_batch(batch))) == payloads
-    for name in ("operation", "object_guid", "path_name", "master_guid", "domain_controller", "properties"):
-        batch = decoded(payloads, columns=[column for column in needed if column != name])
-        with pytest.raises((KeyError, ValueError), match=name):
-            mqcn.encode_batch(batch)
-
-
-def test_encode_batch_takes_no_batch_of_another_protocol() -> None:
-    for wrong in (mqsd.decode_batch([]), [mqsd.decode(get("mqsd", "V1-request").data)], 5, None):
-        with pytest.raises((TypeError, ValueError)):
-            mqcn.encode_batch(wrong)  # type: ignore[arg-type]
-    with pytest.raises((TypeError, ValueError, KeyError)):
-        mqsd.encode_batch(decoded([C1]))
+    assert row <= caught.value.row < row + max(1, len(messages[wrong].updates))
 
 
 def test_path_names_of_every_length_with_any_unit_at_any_place() -> None:

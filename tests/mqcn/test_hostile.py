@@ -10,8 +10,8 @@ import pytest
 
 from msmqwire import mqcn
 from msmqwire.columns import allocated_bytes
-from tests.mqcn.messages import decode
-from tests.reference.mqsd import Fault
+from tests.columns.formats import NOTIFICATIONS
+from tests.reference.reader import Fault
 from tests.vectors import get
 
 UNITS = 1 << 20  # of 2 bytes; the protocol's own limit of a message is 4 MiB
@@ -71,7 +71,7 @@ def timed(call: Any, *arguments: Any) -> tuple[Any, float]:
 def test_time_is_in_proportion_to_the_bytes(name: str) -> None:
     """A second is a hundred times what 4 MiB take, and nothing against what a square of them would."""
     data, outcome = (FOUND | FAULTS)[name]
-    message, seconds = timed(decode, data)
+    message, seconds = timed(NOTIFICATIONS.decode, data)
     assert seconds < 1
     batch, seconds = timed(mqcn.decode_batch, [data])
     assert seconds < 1

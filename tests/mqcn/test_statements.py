@@ -11,10 +11,10 @@ import pytest
 from msmqwire import mqcn
 from msmqwire.errors import EncodeError
 from msmqwire.notification.judgement import first_values
+from tests.columns.formats import NOTIFICATIONS
 from tests.contract.checklist import row
-from tests.mqcn.messages import decode
 from tests.reference.mqcn import wrong_unit
-from tests.reference.mqsd import Fault
+from tests.reference.reader import Fault
 
 QUEUE = uuid.UUID("00112233-4455-6677-8899-aabbccddeeff")
 SERVER = uuid.UUID("c626ea11-e6b6-9749-9595-9150557358d1")
@@ -59,7 +59,7 @@ def body_bytes(event: str = "2", guid: str = GUID_TEXT, name: str = "dc1", closi
 
 def fault(data: bytes, *, strict: bool = False) -> tuple[str, str, int] | None:
     """The fault of a message, which the single decoder and the batch must agree on."""
-    single = decode(data, strict=strict)
+    single = NOTIFICATIONS.decode(data, strict=strict)
     found = mqcn.decode_batch([data], strict=strict).fault(0)
     assert found == (single if isinstance(single, Fault) else None)
     return found

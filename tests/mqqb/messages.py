@@ -1,19 +1,14 @@
-"""A message with everything in it, and payloads of both tables."""
+"""A message with everything in it, and the packets of the printed example."""
 
 from __future__ import annotations
 
 from uuid import UUID
 
 from msmqwire import mqqb
-from tests.reference.mqqb import Table
-from tests.reference.mqqb_cases import cases
-from tests.vectors import load
+from tests.vectors import get
 
-TABLES: tuple[Table, ...] = ("messages", "sessions")
 GUIDS = [UUID(int=number << 96 | 7) for number in range(1, 9)]
-VECTORS = load("mqqb")
-F7 = next(vector.data for vector in VECTORS if vector.name == "F7-user-message")
-F8 = next(vector.data for vector in VECTORS if vector.name.startswith("F8"))
+F7, F8 = (get("mqqb", name).data for name in ("F7-user-message", "F8-session-ack"))
 
 FULL = mqqb.UserMessage(
     destination_queue=f"PRIVATE={GUIDS[0]}\\3",
@@ -46,13 +41,3 @@ FULL = mqqb.UserMessage(
     ),
     session=mqqb.SessionHeader(user_msg_sequence_number=3, window_size=64),
 )
-
-
-def some(table: Table, count: int = 500, seed: int = 7) -> list[bytes]:
-    """Payloads for a table, half of them broken."""
-    return list(cases(count, seed, table))
-
-
-def vectors(table: Table) -> list[bytes]:
-    """The golden packets of a table."""
-    return [vector.data for vector in VECTORS if vector.table == table]

@@ -6,8 +6,8 @@ import uuid
 from typing import Any
 
 from msmqwire import mqqb
-from msmqwire.errors import DecodeError
 from tests.reference import mqqb as reference
+from tests.reference.reader import Fault, Span
 
 Packet = mqqb.UserMessage | mqqb.EstablishConnection | mqqb.ConnectionParameters | mqqb.SessionAck | mqqb.Ping
 
@@ -34,20 +34,6 @@ GROUPS: dict[str, tuple[str, ...]] = {
     ),
 }  # fmt: skip
 GROUP_OF = {column: group for group, columns in GROUPS.items() for column in columns}
-
-
-def table_of(data: bytes) -> reference.Table:
-    """The table that a payload's one packet belongs to."""
-    internal = len(data) < 16 or data[4:8] != b"LIOR" or data[2] & 8
-    return "sessions" if internal else "messages"
-
-
-def decode(data: Any, **options: Any) -> Packet | reference.Fault:
-    """The package over one payload, its exception turned into the oracle's fault."""
-    try:
-        return mqqb.decode(data, **options)
-    except DecodeError as error:
-        return reference.Fault(error.code, error.field, error.offset)
 
 
 def value_of(packet: Any, column: str) -> Any:
@@ -77,16 +63,16 @@ def _folded(name: str) -> str:
 
 def expected_value(value: Any, column: str) -> Any:
     """The oracle's value of a column without its place."""
-    if isinstance(value, reference.Span):
+    if isinstance(value, Span):
         return value.text if column in ("label", "srmp_envelope", "soap_header", "soap_body") else value.data
     if isinstance(value, reference.Queue):
         return None if value.text is None else _folded(value.text)
     return tuple(expected_value(item, column) for item in value) if isinstance(value, tuple) else value
 
 
-def assert_packet(packet: Packet | reference.Fault, expected: reference.Outcome) -> None:
+def assert_packet(packet: Packet | Fault, expected: reference.Outcome) -> None:
     """A packet, or the fault in place of one, is what the oracle says."""
-    if isinstance(expected, reference.Fault) or isinstance(packet, reference.Fault):
+    if isinstance(expected, Fault) or isinstance(packet, Fault):
         assert packet == expected
         return
     assert expected is not None

@@ -1,30 +1,11 @@
-"""Batches of message packets as Arrow: with pyarrow, and for any consumer without it."""
+"""Columns of message packets in Arrow: their types, and format names as text."""
 
 from __future__ import annotations
 
 import pyarrow as pa
-import pytest
 
 from msmqwire import mqqb
-from tests.mqqb.messages import FULL, TABLES, some
-from tests.mqqb.rows import decode_batch
-from tests.reference import mqqb as reference
-
-SCHEMAS = {"messages": mqqb.MESSAGES, "sessions": mqqb.SESSIONS}
-
-
-@pytest.mark.parametrize("table", TABLES)
-def test_the_schema_is_that_of_the_table(table: reference.Table) -> None:
-    schema = SCHEMAS[table]
-    assert schema.name == table
-    assert schema.names == (*reference.COLUMNS[table], "fault", "violations")
-    assert schema.violation_names == reference.VIOLATIONS[table]
-    assert all(column.about for column in schema.all_columns)
-    for guid in ("uuid", "text", "binary"):
-        for payloads in (some(table, 50), [], [None]):
-            got = decode_batch(payloads, table).to_arrow(guid=guid)  # type: ignore[arg-type]
-            assert got.schema.equals(schema.arrow_schema(guid=guid), check_metadata=True)  # type: ignore[arg-type]
-            got.validate(full=True)
+from tests.mqqb.messages import FULL
 
 
 def test_types_of_columns() -> None:

@@ -9,31 +9,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from msmqwire import Batch, Payloads, mqcn, mqqb, mqsd
+from msmqwire import Batch, mqcn, mqqb
 from msmqwire.columns import allocated_bytes
-from msmqwire.errors import EncodeError
-from tests.mqqb.messages import F7, F8, FULL, GUIDS, TABLES, some, vectors
-from tests.mqqb.rows import Expected, assert_arrow, assert_columns, decode_batch, read_all
-from tests.reference.mqqb import Table
+from tests.columns.formats import MESSAGES, SESSIONS
+from tests.mqqb.messages import F7, FULL, GUIDS
+from tests.vectors import Vector, load
 
-BOTH = (False, True)
 WHOLE = mqqb.encode(FULL)
-
-
-def assert_rows(payloads: Any, table: Table, *, strict: bool = False, **options: Any) -> Batch:
-    """A batch of these payloads, its numpy columns and its Arrow export."""
-    transport = options.get("transport", "unknown")
-    expected = Expected(read_all(payloads, table, strict=strict, transport=transport), table)
-    batch = decode_batch(payloads, table, strict=strict, **options)
-    assert_columns(batch, expected)
-    assert_arrow(batch, expected)
-    return batch
 
 
 @pytest.mark.parametrize("transport", ["unknown", "udp", "tcp"])
 def test_the_transport_tells_pings_from_packets(transport: str) -> None:
-    payloads = some("sessions", 300)
-    batch = assert_rows(payloads, "sessions", transport=transport)
+    payloads = SESSIONS.cases(300, 7)
+    batch = SESSIONS.assert_rows(payloads, transport=transport)
     codes = np.full(len(payloads), ["unknown", "udp", "tcp"].index(transport), np.uint8)
     assert mqqb.decode_session_batch(payloads, transport=codes).to_arrow().equals(batch.to_arrow())
     with pytest.raises(ValueError, match="transport"):
@@ -42,11 +30,27 @@ def test_the_transport_tells_pings_from_packets(transport: str) -> None:
         mqqb.decode_session_batch(payloads, transport="ipx")  # type: ignore[arg-type]
 
 
-def test_every_truncation_and_tail() -> None:
-    for data, table in ((WHOLE, "messages"), (F8, "sessions")):
-        payloads = [data[:size] for size in range(len(data))] + [data + bytes(size) for size in range(9)]
-        for strict in BOTH:
-            assert_rows(payloads, table, strict=strict)  # type: ignore[arg-type]
+def test_a_message_with_everything_truncated_and_with_a_tail() -> None:
+    payloads = [WHOLE[:size] for size in range(len(WHOLE))] + [WHOLE + bytes(size) for size in range(9)]
+    for way in MESSAGES.ways():
+        MESSAGES.assert_rows(payloads, **way)
+
+
+@pytest.mark.parametrize(
+    "vector",
+    [pytest.param(vector, marks=pytest.mark.long if at % 16 else ()) for at, vector in enumerate(load("mqqb"))],
+    ids=str,
+)
+def test_every_shorter_packet(vector: Vector) -> None:
+    """As if the sender had truncated it: PacketSize knows."""
+    data = vector.data[:2000]
+    payloads = [
+        data[:8] + (size - behind).to_bytes(4, "little", signed=True) + data[12:size]
+        for size in range(16, len(data) + 1)
+        for behind in (0, 16)
+        if size >= behind
+    ]
+    (MESSAGES if vector.table == "messages" else SESSIONS).assert_rows(payloads)
 
 
 def raw_values(batch: Batch) -> dict[str, Any]:
@@ -156,57 +160,3 @@ def test_bodies_keep_the_payload() -> None:
     del view
     gc.collect()
     assert sys.getrefcount(data) == before
-
-
-# --- encode_batch ---
-
-
-def _good(table: Table) -> list[bytes]:
-    """What an encoder writes of the payloads that it accepts."""
-    written = []
-    for data in [*some(table, 1000), *vectors(table)]:
-        if len(data) > 16 and (data[4:8] != b"LIOR" or bool(data[2] & 8)) == (table == "sessions"):
-            try:
-                written.append(mqqb.encode(mqqb.decode(data)))
-            except Exception:
-                continue
-    return written
-
-
-@pytest.mark.parametrize("table", TABLES)
-def test_encode_batch_gives_the_payloads_back(table: Table) -> None:
-    payloads = _good(table)
-    assert len(payloads) > 100
-    written = mqqb.encode_batch(decode_batch(payloads, table))
-    assert isinstance(written, Payloads)
-    assert [bytes(data) for data in written if data is not None] == payloads
-    packets = [mqqb.decode(data) for data in payloads]
-    assert [bytes(data) for data in mqqb.encode_batch(packets) if data is not None] == payloads
-    again = mqqb.encode_batch(decode_batch(payloads[:3], table), out=written)
-    assert again is written
-    assert [bytes(data) for data in again if data is not None] == payloads[:3]
-
-
-@pytest.mark.parametrize(
-    ("payloads", "row"), [([WHOLE, None], 1), ([b""], 0), ([WHOLE, WHOLE, WHOLE + bytes(8)], 2)], ids=str
-)
-def test_rows_that_no_sender_writes_are_refused(payloads: list[bytes | None], row: int) -> None:
-    with pytest.raises(EncodeError) as raised:
-        mqqb.encode_batch(mqqb.decode_batch(payloads))
-    assert raised.value.row == row
-
-
-def test_encode_batch_needs_columns() -> None:
-    with pytest.raises(ValueError, match="label"):
-        mqqb.encode_batch(mqqb.decode_batch([WHOLE], columns=["body", "violations"]))
-    with pytest.raises(ValueError, match="topology"):
-        mqqb.encode_batch(mqsd.decode_batch([]))
-    following = ("packet_size", "message_class_name", "notification", "fault")
-    names = [name for name in mqqb.MESSAGES.names if name not in following]
-    assert bytes(mqqb.encode_batch(mqqb.decode_batch([WHOLE], columns=names))[0]) == WHOLE  # type: ignore[arg-type]
-
-
-def test_packets_are_refused_by_row() -> None:
-    with pytest.raises(EncodeError) as raised:
-        mqqb.encode_batch([FULL, mqqb.decode(WHOLE + bytes(4))])
-    assert raised.value.row == 1

@@ -9,11 +9,10 @@ import pyarrow as pa
 import pytest
 
 from msmqwire import Batch, Payloads, mqqb
-from tests.mqqb.messages import FULL, TABLES, some, vectors
-from tests.mqqb.rows import Expected, decode_batch
+from tests.columns.formats import MESSAGES, SESSIONS, Format
+from tests.mqqb.messages import FULL
 from tests.reference import mqqb as reference
 from tests.reference import mqqb_incomplete
-from tests.reference.mqqb import Table
 
 #: Columns that need all of a message
 OF_WHOLE = {
@@ -27,12 +26,13 @@ OF_WHOLE = {
 RARE = ("SoapHeader", "SoapBody", "Destination", "Administration", "Response.", "MQFSignature", "SRMP", "Compound")
 
 
-def complete(table: Table) -> list[bytes]:
+each_table = pytest.mark.parametrize("kind", [MESSAGES, SESSIONS], ids=str)
+
+
+def complete(kind: Format) -> list[bytes]:
     """Complete packets of a table without trailing bytes."""
-    packets = [*vectors(table), *some(table, 80)]
-    if table == "messages":
-        packets.append(mqqb.encode(FULL))
-    outcomes = [(data, reference.read(data, table)) for data in packets]
+    packets = [*kind.packets, *kind.whole, *kind.cases(80, 7)]
+    outcomes = [(data, kind.read(data)) for data in packets]
     return [
         data
         for data, outcome in outcomes
@@ -40,29 +40,30 @@ def complete(table: Table) -> list[bytes]:
     ]
 
 
-def cuts(table: Table, packet: bytes, **options: Any) -> tuple[Batch, list[mqqb_incomplete.Incomplete]]:
+def transport_of(kind: Format, packet: bytes) -> dict[str, str]:
+    """The option that a packet is decoded with."""
+    return {"transport": "tcp" if packet[4:8] == b"LIOR" else "udp"} if kind.transports else {}
+
+
+def cuts(kind: Format, packet: bytes) -> tuple[Batch, list[mqqb_incomplete.Incomplete]]:
     """A batch of all beginnings of a packet, and what the oracle says of each."""
-    ping = packet[4:8] != b"LIOR"
     sizes = range(1, len(packet))
     payloads = Payloads.of([packet[:size] for size in sizes], lost=[len(packet) - size for size in sizes])
-    transport = "unknown" if table == "messages" else "udp" if ping else "tcp"
-    batch = decode_batch(payloads, table, transport=transport, **options)
-    return batch, [mqqb_incomplete.cut(packet, size, table) for size in sizes]
+    batch = kind.decode_batch(payloads, **transport_of(kind, packet))
+    return batch, [mqqb_incomplete.cut(packet, size, kind.table.name) for size in sizes]  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("table", TABLES)
-def test_every_byte_of_packets(table: Table) -> None:
-    packets = complete(table)
+@each_table
+def test_every_byte_of_packets(kind: Format) -> None:
+    packets = complete(kind)
     assert len(packets) > 20
     for packet in packets:
-        batch, expected = cuts(table, packet)
-        rows = Expected([reference.Packet(table, each.values) for each in expected], table)
-        whole = reference.read(packet, table)
-        assert isinstance(whole, reference.Packet)
+        batch, expected = cuts(kind, packet)
         arrow = batch.to_arrow()
         for column in batch.table.columns:
-            if column.name not in OF_WHOLE or table == "sessions":
-                _assert_present(batch, arrow.column(column.name), column.name, rows.column(column.name))
+            if column.name not in OF_WHOLE or kind is SESSIONS:
+                values = [each.values.get(column.name) for each in expected]
+                _assert_present(batch, arrow.column(column.name), column.name, values)
         faults = batch.faults
         assert (faults["row"] == np.arange(len(batch))).all()
         for row, each in enumerate(expected):
@@ -85,12 +86,11 @@ def _assert_present(batch: Batch, arrow: pa.Array, name: str, values: list[Any])
     assert arrow[last].as_py() is not None
 
 
-@pytest.mark.parametrize("table", TABLES)
-def test_what_is_whole_has_the_values_of_the_packet(table: Table) -> None:
-    for packet in complete(table)[:60]:
-        batch, _ = cuts(table, packet)
-        transport = "unknown" if table == "messages" else "udp" if packet[4:8] != b"LIOR" else "tcp"
-        (whole,) = decode_batch([packet], table, transport=transport).to_arrow().to_pylist()
+@each_table
+def test_what_is_whole_has_the_values_of_the_packet(kind: Format) -> None:
+    for packet in complete(kind)[:60]:
+        batch, _ = cuts(kind, packet)
+        (whole,) = kind.decode_batch([packet], **transport_of(kind, packet)).to_arrow().to_pylist()
         for row in batch.to_arrow().to_pylist():
             assert row["violations"] is None
             for name, value in row.items():

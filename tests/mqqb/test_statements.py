@@ -12,10 +12,9 @@ from msmqwire import mqqb
 from msmqwire.errors import EncodeError
 from msmqwire.formatname import PrivateName
 from tests import vectors
+from tests.columns.formats import MESSAGES
 from tests.contract.checklist import row
-from tests.mqqb.packets import assert_packet, decode, table_of
-from tests.mqqb.rows import decode_batch
-from tests.reference import mqqb as reference
+from tests.reference.reader import Fault
 
 SOURCE = uuid.UUID("557358d1-9150-9595-4997-b6e611ea26c6")
 TARGET = uuid.UUID("43cd8907-394c-8f11-4445-9078909ea0fc")
@@ -61,11 +60,12 @@ def direct(name: str, filler: bytes = b"\0\0") -> bytes:
 
 def fault(data: bytes, *, strict: bool = False, transport: Any = "tcp") -> tuple[str, str, int] | None:
     """The fault of a packet, which the single decoder and the batch must agree on."""
-    single = decode(data, strict=strict, transport=transport)
-    is_session = transport == "udp" or len(data) < 4 or data[2] & 8
-    found = decode_batch([data], "sessions" if is_session else "messages", strict=strict, **_of(is_session, transport))
-    entry = found.fault(0)
-    assert entry == (single if isinstance(single, reference.Fault) else None)
+    single = MESSAGES.decode(data, strict=strict, transport=transport)
+    if transport == "udp" or len(data) < 4 or data[2] & 8:
+        entry = mqqb.decode_session_batch([data], strict=strict, transport=transport).fault(0)
+    else:
+        entry = mqqb.decode_batch([data], strict=strict).fault(0)
+    assert entry == (single if isinstance(single, Fault) else None)
     return None if entry is None else tuple(entry)
 
 
@@ -243,7 +243,7 @@ def test_acknowledgments() -> None:
         begin = ack[:2] + struct.pack("<H", 0x20) + ack[4:8] + struct.pack("<I", len(ack + header))
         packets[f"a DebugHeader {name}"] = begin + ack[12:] + header
     for data in packets.values():
-        assert_packet(decode(data), reference.read(data, table_of(data)))
+        MESSAGES.assert_agrees(data)
     for name in ("that says nothing", "with a queue"):
         # BaseHeader.Flags of an OrderAck is 0: this is another message, and stays one when it is written again
         found = mqqb.decode(packets[f"a DebugHeader {name}"], strict=True)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from msmqwire import Payloads, mqsd
+from tests.columns.formats import TOPOLOGY
+from tests.columns.rows import shown_row
 from tests.reference import mqsd as reference
 from tests.reference.mqsd_cases import cases
 from tests.vectors import load
@@ -31,7 +33,7 @@ def test_every_byte_of_packets(transport: reference.Transport) -> None:
         sizes = range(1, len(packet))
         payloads = Payloads.of([packet[:size] for size in sizes], lost=[len(packet) - size for size in sizes])
         rows = mqsd.decode_batch(payloads, transport=transport).to_arrow(guid="uuid").to_pylist()
-        whole = reference.row(outcome)
+        whole = shown_row(mqsd.TOPOLOGY, *TOPOLOGY.rows(outcome), guid="uuid")
         for size, row in zip(sizes, rows, strict=True):
             name, offset, _ = next(field for field in reader.taken if field[1] + field[2] > size)
             assert row.pop("fault") == {"code": "incomplete", "field": name, "offset": offset}

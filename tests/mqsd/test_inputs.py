@@ -13,7 +13,8 @@ import pyarrow as pa
 import pytest
 
 from msmqwire import Payloads, mqsd
-from tests.mqsd.rows import assert_columns, contents, read_all
+from tests.columns.formats import TOPOLOGY
+from tests.columns.rows import assert_columns, contents
 from tests.reference.mqsd_cases import cases
 from tests.vectors import load
 
@@ -36,7 +37,7 @@ def assert_payloads(given: Any, expected: Sequence[bytes | None], offsets: Any =
     payloads = Payloads.of(given, offsets)
     assert len(payloads) == len(expected)
     assert contents(payloads) == list(expected)
-    outcomes = read_all(expected)
+    outcomes = TOPOLOGY.expected(expected)
     assert_columns(mqsd.decode_batch(payloads), outcomes)
     assert_columns(mqsd.decode_batch(given, offsets=offsets), outcomes)
 
@@ -113,8 +114,8 @@ def test_a_map_of_a_file_is_a_buffer() -> None:
 @pytest.mark.parametrize("sequence", [list, tuple, iter])
 def test_sequences(sequence: Callable[[list[Any]], Any], kind: Callable[[bytes], Any]) -> None:
     items = [None if data is None else kind(data) for data in WITH_NULLS]
-    assert_columns(mqsd.decode_batch(sequence(items)), read_all(WITH_NULLS))
-    assert_columns(mqsd.decode_batch(sequence([kind(data) for data in PACKETS])), read_all(PACKETS))
+    assert_columns(mqsd.decode_batch(sequence(items)), TOPOLOGY.expected(WITH_NULLS))
+    assert_columns(mqsd.decode_batch(sequence([kind(data) for data in PACKETS])), TOPOLOGY.expected(PACKETS))
 
 
 def test_a_sequence_may_mix_kinds() -> None:
@@ -265,4 +266,4 @@ def test_payloads_of_offsets_behave_alike() -> None:
         assert isinstance(part, Payloads)
         assert contents(part) == PACKETS[10:20]
         assert part.nbytes == sum(map(len, PACKETS[10:20]))
-        assert_columns(mqsd.decode_batch(part), read_all(PACKETS[10:20]))
+        assert_columns(mqsd.decode_batch(part), TOPOLOGY.expected(PACKETS[10:20]))

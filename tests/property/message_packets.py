@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from msmqwire import mqqb
 from msmqwire.formatname import DistributionListName, FormatName, PrivateName, PublicName
-from tests.property.notifications import edit, texts
+from tests.property.editing import edit
+from tests.property.notifications import texts
 
 # Few, so that a private queue's host is often one that the packet names
 guids = st.sampled_from([uuid.UUID(int=k) for k in range(4)]) | st.uuids()

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import struct
-import uuid
-from collections.abc import Sequence
 from typing import Any
 
 from hypothesis import strategies as st
 
 from msmqwire import mqcn
+from tests.property.editing import edit, guids
 from tests.reference import mqcn as reference
 from tests.reference import propvariant
 
-guids = st.binary(min_size=16, max_size=16).map(lambda data: uuid.UUID(bytes_le=data))
 _units = st.lists(
     st.integers(0x20, 0x7E) | st.integers(1, 0xFFFF) | st.sampled_from((0xD800, 0xDC00, 0x0100)), max_size=40
 )
@@ -117,21 +115,6 @@ def _messages(updates: st.SearchStrategy[mqcn.NotificationUpdate]) -> st.SearchS
 
 messages = _messages(conforming_updates())
 any_messages = _messages(any_updates())
-
-
-def edit(draw: st.DrawFn, data: bytearray, numbers: Sequence[int]) -> None:
-    """Up to three edits: the end cut off, bytes behind it, one of the numbers somewhere, a byte changed."""
-    for _ in range(draw(st.integers(0, 3))):
-        kind = draw(st.integers(0, 3))
-        at = draw(st.integers(0, len(data)))
-        if kind == 0:
-            del data[at:]
-        elif kind == 1:
-            data += draw(st.binary(max_size=20))
-        elif kind == 2:
-            data[at : at + 4] = draw(st.sampled_from(numbers)).to_bytes(4, "little")
-        elif at < len(data):
-            data[at] = draw(st.integers(0, 255))
 
 
 @st.composite

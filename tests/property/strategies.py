@@ -1,78 +1,24 @@
-"""Hypothesis strategies for MQSD: packets as a caller makes them, and payloads as a network brings them."""
+"""Strategies by table: packets that an encoder takes, and payloads as a network brings them."""
 
 from __future__ import annotations
 
-import struct
-import uuid
+from typing import Any
 
 from hypothesis import strategies as st
 
-from msmqwire import mqsd
+from tests.property import discovery_packets, message_packets, notifications
+from tests.reference.mqqb_walk import LIOR
 
-guids = st.binary(min_size=16, max_size=16).map(lambda data: uuid.UUID(bytes_le=data))
-units = st.one_of(
-    st.integers(0x20, 0x7E), st.integers(1, 0xFFFF), st.sampled_from((0xD800, 0xDC00, 0x012C, 0x0100))
-).filter(lambda unit: unit != 0x2C)
-
-
-def _text(code_units: list[int]) -> str:
-    return struct.pack(f"<{len(code_units)}H", *code_units).decode("utf-16-le", "surrogatepass")
-
-
-names = st.lists(units, min_size=1, max_size=40).map(_text)
-servers = st.builds(mqsd.DirectoryServiceServer, names, st.booleans(), st.booleans())
-
-requests = st.builds(
-    mqsd.TopologyClientRequest,
-    enterprise_id=guids,
-    request_id=guids,
-    site_id=guids,
-    ipx_networks=st.lists(st.integers(0, 0xFFFFFFFF), max_size=32),
-)
-
-
-@st.composite
-def replies(draw: st.DrawFn) -> mqsd.TopologyServerReply:
-    """Any reply that may be sent: of the local or another site, over IP or IPX."""
-    networks = draw(st.lists(guids, min_size=1, max_size=32))
-    count = len(networks)
-    bits = st.sets(st.integers(0, 31), min_size=count, max_size=count)
-    mask = draw(st.just(0) | bits.map(lambda chosen: sum(1 << bit for bit in chosen)))
-    listed = draw(st.lists(servers, max_size=8))
-    return mqsd.TopologyServerReply(
-        correlation_id=draw(guids),
-        connected_networks=networks,
-        connected_network_mask=mask,
-        responding_site_id=draw(guids) if listed else None,
-        servers=listed,
-    )
-
-
-packets = requests | replies()
-
-_words = st.integers(0, 0xFFFFFFFF) | st.sampled_from((0, 1, 2, 8, 10, 31, 32, 33, 0xFFFFFFFE, 0xFFFFFFFF))
-
-
-@st.composite
-def payloads(draw: st.DrawFn) -> bytes:
-    """A packet with a few edits, or bytes that begin like one."""
-    if draw(st.booleans()):
-        data = bytearray(mqsd.encode(draw(packets)))
-    else:
-        head = draw(st.sampled_from((b"", b"\0\1\0\0", b"\0\2\0\0")))
-        data = bytearray(head + draw(st.binary(max_size=200)))
-    for _ in range(draw(st.integers(0, 3))):
-        edit = draw(st.integers(0, 3))
-        if edit == 0:
-            del data[draw(st.integers(0, len(data))) :]
-        elif edit == 1:
-            data += draw(st.binary(max_size=20))
-        elif edit == 2 and len(data) >= 32:
-            struct.pack_into("<I", data, draw(st.sampled_from((20, 24, 28))), draw(_words))
-        elif data:
-            at = draw(st.integers(0, len(data) - 1))
-            data[at] = draw(st.integers(0, 255))
-    return bytes(data)
-
-
-transports = st.sampled_from(("unknown", "udp", "ipx"))
+#: Packets without violations. Only the transport tells a ping with the cookie LIOR from a packet.
+PACKETS: dict[str, st.SearchStrategy[Any]] = {
+    "topology": discovery_packets.packets,
+    "notifications": notifications.messages,
+    "messages": message_packets.user_messages(),
+    "sessions": message_packets.session_packets.filter(lambda packet: getattr(packet, "cookie", 0) != LIOR),
+}
+PAYLOADS: dict[str, st.SearchStrategy[bytes]] = {
+    "topology": discovery_packets.payloads(),
+    "notifications": notifications.payloads(),
+    "messages": message_packets.payloads(),
+    "sessions": message_packets.payloads(),
+}

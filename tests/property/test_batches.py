@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,47 +11,27 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
-from msmqwire import mqcn, mqqb, mqsd
-from tests.columns.formats import Format, each_format
-from tests.mqsd.rows import contents
-from tests.property import message_packets, notifications, strategies
-from tests.reference.mqqb_walk import LIOR
+from tests.columns.formats import FORMATS, Format, each_format
+from tests.columns.rows import assert_columns, contents
+from tests.property.strategies import PACKETS, PAYLOADS
 
 # Examples, steps of each and payloads of a step: the oracle of replies takes the least time
 USUAL = (20, 15, 12)
 EFFORT = {"topology": (30, 20, 30)}
+WAYS = [(kind, way) for kind in FORMATS for way in kind.ways()]
 #: By what the number of examples is divided: the short run takes a part of them.
 each_effort = pytest.mark.parametrize("part", [4, pytest.param(1, marks=pytest.mark.long)])
-PAYLOADS = {
-    "topology": strategies.payloads(),
-    "notifications": notifications.payloads(),
-    "messages": message_packets.payloads(),
-    "sessions": message_packets.payloads(),
-}
-
-# Only the transport tells a ping with the cookie LIOR from a packet
-SESSION_PACKETS = message_packets.session_packets.filter(lambda packet: getattr(packet, "cookie", 0) != LIOR)
-
-#: Packets that an encoder takes, and the encoder of one.
-PACKETS: dict[str, tuple[st.SearchStrategy[Any], Callable[[Any], bytes]]] = {
-    "topology": (strategies.packets, mqsd.encode),
-    "notifications": (notifications.messages, mqcn.encode),
-    "messages": (message_packets.user_messages(), mqqb.encode),
-    "sessions": (SESSION_PACKETS, mqqb.encode),
-}
 
 
-@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize(("kind", "way"), WAYS, ids=str)
 @pytest.mark.parametrize("count", [2_000, pytest.param(50_000, marks=pytest.mark.long)])
-@each_format
-def test_batches_and_the_oracle_agree(kind: Format, count: int, strict: bool) -> None:
-    payloads = kind.cases(count, 1 + strict)
-    assert len(payloads) == count
-    for start in range(0, count, 10_000):
+def test_batches_and_the_oracle_agree(kind: Format, count: int, way: dict[str, Any]) -> None:
+    payloads = kind.cases(count // (len(kind.transports) or 1), 1 + way["strict"])
+    for start in range(0, len(payloads), 10_000):
         some = payloads[start : start + 10_000]
         joined, offsets = b"".join(some), np.cumsum([0, *map(len, some)])
-        batch = kind.assert_rows(some, kind.decode_batch(joined, offsets=offsets, strict=strict), strict=strict)
-        again = kind.decode_batch(some, strict=strict)
+        batch = kind.assert_rows(some, kind.decode_batch(joined, offsets=offsets, **way), **way)
+        again = kind.decode_batch(some, **way)
         assert again.to_arrow().equals(batch.to_arrow())
         assert np.array_equal(again.faults, batch.faults)
 
@@ -74,13 +53,12 @@ def test_any_batch_is_what_the_oracle_says(kind: Format, part: int) -> None:
 @each_effort
 @each_format
 def test_batches_round_trip(kind: Format, part: int) -> None:
-    packets, encode = PACKETS[str(kind)]
 
     @settings(max_examples=60 // part)
-    @given(many=st.lists(packets, max_size=6))
+    @given(many=st.lists(PACKETS[str(kind)], max_size=6))
     def agree(many: list[Any]) -> None:
         written = contents(kind.encode_batch(many))
-        assert written == list(map(encode, many))
+        assert written == list(map(kind.codec.encode, many))
         batch = kind.assert_rows(written, strict=True)
         assert contents(kind.encode_batch(batch)) == written
 
@@ -118,7 +96,7 @@ class Reuse(RuleBasedStateMachine):
 
     @invariant()
     def what_is_held_stays_as_it_was(self) -> None:
-        self.kind.assert_columns(self.batch, self.kind.expected(self.payloads))
+        assert_columns(self.batch, self.kind.expected(self.payloads))
         for column, values in self.held:
             assert column.to_pylist() == values
 

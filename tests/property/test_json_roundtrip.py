@@ -13,9 +13,9 @@ from msmqwire.cli.formats.json_lines import Writer
 from msmqwire.cli.packets import Row, packet_of
 from msmqwire.cli.target import Sink
 from msmqwire.columns import Batch
+from tests.property.discovery_packets import packets
 from tests.property.message_packets import session_packets, user_messages
 from tests.property.notifications import messages
-from tests.property.strategies import packets
 
 
 def rows_of(batch: Batch) -> list[Row]:

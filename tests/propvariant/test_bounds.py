@@ -14,7 +14,7 @@ from msmqwire import propvariant
 from tests.columns.guard_pages import place
 from tests.propvariant.values import TYPES, VT, fault_of, plain, read
 from tests.reference.mqcn_cases import value
-from tests.reference.mqsd import Fault
+from tests.reference.reader import Fault
 
 checked = 0
 for type_ in TYPES:

@@ -20,7 +20,7 @@ from tests.contract.checklist import row
 from tests.propvariant.values import TYPES, VT, fault_of, given, plain, read
 from tests.reference import propvariant as reference
 from tests.reference.mqcn_cases import value
-from tests.reference.mqsd import Fault
+from tests.reference.reader import Fault
 
 COUNTED = tuple(reference.ELEMENTS)
 GUID = uuid.UUID("00112233-4455-6677-8899-aabbccddeeff")

@@ -10,7 +10,7 @@ import numpy as np
 from msmqwire.errors import DecodeError
 from msmqwire.properties.vartype import TYPE_NAMES
 from tests.reference import propvariant
-from tests.reference.mqsd import Fault, MalformedError
+from tests.reference.reader import Fault, MalformedError
 
 VT = {name: code for code, name in TYPE_NAMES.items()}
 TYPES = propvariant.TYPES

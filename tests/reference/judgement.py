@@ -59,7 +59,7 @@ def of_message(update: Update) -> str | None:
     if update.command == "create":
         if first(update, 101) is None:
             return "no_identifier"
-        if not (first(update, 103) or update.path_name):
+        if not (first(update, 103) or path_of(update)):
             return "no_pathname"
     for propid, count in (CREATED if update.command == "create" else CHANGEABLE).items():
         number = first(update, propid)
@@ -75,12 +75,16 @@ def of_change(update: Update) -> str | None:
         return "other_machine" if update.guid_identifier is None else None
     if update.command == "delete":
         return "no_guid" if update.guid_identifier is None else None
-    path = update.path_name
+    path = path_of(update)
     if update.command == "create":
         path = first(update, 103) or path  # type: ignore[assignment]
     elif update.guid_identifier is not None:
         return None
-    return against_path(path or "")
+    return against_path(path)
+
+
+def path_of(update: Update) -> str:
+    return "" if update.path_name is None else update.path_name.text
 
 
 def against_path(path: str) -> str | None:

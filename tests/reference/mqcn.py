@@ -1,4 +1,4 @@
-"""The oracle of MQCN ([MS-MQCN] 2.2.4 to 2.2.6): reads and writes one message at a time, with ``struct`` alone.
+"""The oracle of MQCN ([MS-MQCN] 2.2.4 to 2.2.6): reads one message at a time, with ``struct`` alone.
 
 A message that cannot be decoded gives a ``Fault`` and nothing else: no part of it counts. One that breaks a MUST but
 can be decoded carries the names of its violations, those of an update with the update. The fields are read in wire
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from tests.reference import propvariant
-from tests.reference.mqsd import Fault, MalformedError, Reader
+from tests.reference.reader import Fault, MalformedError, Reader, Span
 
 #: The order of the bits in a batch's ``violations`` column.
 VIOLATIONS = (
@@ -88,11 +88,10 @@ class Update:
 
     command: str
     guid_master_id: bytes
-    properties: tuple[Property, ...] = ()
-    path_name: str | None = None
-    guid_identifier: bytes | None = None
-    path_offset: int = -1
-    reserved: bytes = bytes(24)
+    properties: tuple[Property, ...]
+    path_name: Span | None
+    guid_identifier: bytes | None
+    reserved: Span
     violations: tuple[str, ...] = ()
 
     @property
@@ -116,8 +115,7 @@ class Body:
 
     event: int
     object_guid: bytes
-    domain_controller: str
-    offset: int = -1
+    domain_controller: Span
     violations: tuple[str, ...] = ()
 
     @property
@@ -149,11 +147,40 @@ class Message:
 Outcome = Message | Fault | None
 
 
-def rows(outcome: Outcome) -> list[dict[str, Any]]:
-    """The rows of the notifications table: one for each change, one for anything else (None is a null payload).
+#: Members of the struct of a property, and the types of the values that stand there.
+MEMBERS = {
+    "int": (*propvariant.NUMBERS, "VT_BOOL"),
+    "text": ("VT_LPWSTR",),
+    "guid": ("VT_CLSID",),
+    "bytes": ("VT_BLOB", "VT_UI1|VT_VECTOR"),
+    "ints": ("VT_UI4|VT_VECTOR",),
+    "guids": ("VT_CLSID|VT_VECTOR",),
+    "texts": ("VT_LPWSTR|VT_VECTOR",),
+}
+NAMES = {row.number: f"PROPID_{row.name}" for row in propvariant.propids() if row.number >= 101}
 
-    GUIDs are their 16 bytes as on the wire, ``properties`` are the ``Property`` tuples themselves.
-    """
+
+def members(item: Property) -> dict[str, Any]:
+    """The struct of a property: texts and bytes with their places, without counts and terminators."""
+    value = item.value
+    if item.type == "VT_BOOL":
+        value = int(value)
+    elif item.type == "VT_LPWSTR":
+        value = Span(item.offset, propvariant.units_of(value))
+    elif item.type in MEMBERS["bytes"]:
+        value = Span(item.offset + 4, value)
+    elif item.type == "VT_LPWSTR|VT_VECTOR":
+        spans, at = [], item.offset + 4
+        for text in value:
+            spans.append(Span(at, propvariant.units_of(text)))
+            at += len(spans[-1].data) + 2
+        value = tuple(spans)
+    made = {name: value if item.type in types else None for name, types in MEMBERS.items()}
+    return {"id": item.id, "name": NAMES[item.id], "type": item.type, **made}
+
+
+def rows(outcome: Outcome) -> list[dict[str, Any]]:
+    """The rows of the notifications table: one for each change, one for anything else (None is a null payload)."""
     nothing: dict[str, Any] = dict.fromkeys((*COLUMNS, "fault", "violations"))
     if outcome is None:
         return [nothing]
@@ -185,21 +212,12 @@ def rows(outcome: Outcome) -> list[dict[str, Any]]:
             "object_guid": update.guid_identifier,
             "path_name": update.path_name,
             "master_guid": update.guid_master_id,
-            "properties": update.properties,
-            "reserved": update.reserved if any(update.reserved) else None,
+            "properties": tuple(map(members, update.properties)),
+            "reserved": update.reserved if any(update.reserved.data) else None,
             "violations": update.violations,
         }
         for index, update in enumerate(outcome.updates)
     ]
-
-
-def plain_rows(message: Message) -> list[dict[str, Any]]:
-    """The rows of a message as a golden vector says them: without nulls, and without the places of properties."""
-    plain = [{name: item for name, item in row.items() if item is not None} for row in rows(message)]
-    for row in plain:
-        if "properties" in row:
-            row["properties"] = tuple((item.id, item.value) for item in row["properties"])
-    return plain
 
 
 def read(data: bytes, *, strict: bool = False) -> Message | Fault:
@@ -252,20 +270,20 @@ def _read_update(reader: Reader, discardable: list[Fault]) -> Update:
         end = propvariant.end_of_string(reader.data, at)
         if end < 0:
             raise MalformedError("bad_terminator", "PathName", at)
-        path_name = propvariant.text_of(reader.take("PathName", end - at))
+        path_name = Span(at, reader.take("PathName", end - at))
         reader.take("PathName", 2)
-        if not PATH_NAME.fullmatch(path_name):
+        if not PATH_NAME.fullmatch(path_name.text):
             found.append("path_name_syntax")
-            discardable.append(Fault("bad_name", "PathName", at + 2 * wrong_unit(path_name)))
+            discardable.append(Fault("bad_name", "PathName", at + 2 * wrong_unit(path_name.text)))
     master = reader.take("GuidMasterId", 16)
-    reserved = reader.take("Reserved", 24)
+    reserved = Span(reader.position, reader.take("Reserved", 24))
     count_at = reader.position
     count = reader.u8("NumberOfProperties")
     properties = _read_properties(reader, count)
     if count < (2 if command == 2 else 1):
         found.append("property_count")
         discardable.append(Fault("bad_count", "NumberOfProperties", count_at))
-    update = Update(COMMANDS[command], master, properties, path_name, guid, -1 if use_guid else at, reserved)
+    update = Update(COMMANDS[command], master, properties, path_name, guid, reserved)
     if use_guid != (command != 0):
         found.append("use_guid")
     if not _is_of_its_command(update):
@@ -374,47 +392,4 @@ def _read_body(data: bytes, discardable: list[Fault]) -> Body:
             raise bad("DomainController", at + i)
     if found:
         discardable.append(Fault("bad_size", "Data", 2 + 2 * len(folded)))
-    return Body(int(event), guid, name, 2 + 2 * at, found)
-
-
-def write(message: Message, *, closing_space: bool = True, enforce: bool = True) -> bytes:
-    """The bytes of a message; ``ValueError`` for what the specification forbids.
-
-    Without ``enforce`` 3.3.5.2 is not: an update is written that only its command, its PROPIDs or the use of its GUID
-    make wrong.
-    """
-    allowed = {"property_count", "use_guid", "property_set", "duplicate_property"}
-    if set(message.found) - (set() if enforce else allowed):
-        raise ValueError("a message with violations is not written")
-    if message.body is not None:
-        guid = str(uuid.UUID(bytes_le=message.body.object_guid)).upper()
-        text = (
-            f"<Notification><Event>{message.body.event}</Event><ObjectGuid>{guid}</ObjectGuid"
-            f"{' ' if closing_space else ''}><DomainController>{message.body.domain_controller}"
-            "</DomainController></Notification>"
-        )
-        return b"\2\1" + text.encode("utf-16-le")
-    if not 1 <= len(message.updates) <= 255:
-        raise ValueError("NumberOfUpdateNotifications")
-    return bytes((1, len(message.updates))) + b"".join(map(write_update, message.updates))
-
-
-def write_update(update: Update) -> bytes:
-    """One update; Reserved is written as zeros."""
-    if update.guid_identifier is None:
-        identifier = propvariant.write("VT_LPWSTR", update.path_name)
-    else:
-        identifier = update.guid_identifier
-    if len(update.properties) > 255:
-        raise ValueError("NumberOfProperties")
-    return b"".join(
-        (
-            bytes((COMMANDS.index(update.command), update.guid_identifier is not None)),
-            identifier,
-            update.guid_master_id,
-            bytes(24),
-            bytes((len(update.properties),)),
-            struct.pack(f"<{len(update.properties)}I", *(item.id for item in update.properties)),
-            *(propvariant.write(item.type, item.value) for item in update.properties),
-        )
-    )
+    return Body(int(event), guid, Span(2 + 2 * at, propvariant.units_of(name)), found)

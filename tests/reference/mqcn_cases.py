@@ -1,7 +1,6 @@
 """Seeded MQCN messages for differential tests, fuzz corpus and benchmarks: valid, mutated and random.
 
-Plain ``random`` with a seed: the same number means the same bytes everywhere. A message is made as a list of labelled
-pieces, so that a mutation can aim at a field as well as at any byte.
+A message is made as a list of labelled pieces, so that a mutation can aim at a field as well as at any byte.
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ import random
 import struct
 from collections.abc import Iterator
 
+from tests.reference.mixture import mixture
 from tests.reference.propvariant import TYPE_OF, VECTORS, units_of
 
 #: What has a name in the specification, a piece each.
@@ -164,6 +164,14 @@ def update(rng: random.Random) -> list[Piece]:
     return pieces
 
 
+def message_of(command: int, *values: tuple[int, bytes], path: str | None = None) -> bytes:
+    """A message of one update with these PROPIDs and values; all its GUIDs are zeros."""
+    identifier = b"\1" + bytes(16) if path is None else b"\0" + units_of(path) + b"\0\0"
+    ids = struct.pack(f"<B{len(values)}I", len(values), *(propid for propid, _ in values))
+    update = bytes((command,)) + identifier + bytes(16 + 24) + ids + b"".join(data for _, data in values)
+    return b"\1\1" + update
+
+
 def body_text(rng: random.Random) -> str:
     """A Notification Body that decodes."""
     digits = f"{rng.getrandbits(128):032x}"
@@ -304,8 +312,5 @@ def noise(rng: random.Random) -> bytes:
 
 
 def cases(count: int, seed: int, *, broken: float = 0.5) -> Iterator[bytes]:
-    """``count`` payloads, of which the share ``broken`` is mutated or, a tenth of it, noise."""
-    rng = random.Random(seed)
-    for _ in range(count):
-        choice = rng.random()
-        yield valid(rng) if choice >= broken else mutated(rng) if choice < 0.9 * broken else noise(rng)
+    """``count`` payloads, of which the share ``broken`` is malformed."""
+    return mixture(count, seed, broken, valid, mutated, noise)

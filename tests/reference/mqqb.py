@@ -1,4 +1,4 @@
-"""The oracle of MQQB ([MS-MQMQ] 2.2.18 to 2.2.20, [MS-MQQB] 2.2): reads and writes one packet, with ``struct`` alone.
+"""The oracle of MQQB ([MS-MQMQ] 2.2.18 to 2.2.20, [MS-MQQB] 2.2): reads one packet at a time, with ``struct`` alone.
 
 A payload is read as a row of the messages table or of the sessions table. What cannot be decoded gives a ``Fault`` and
 nothing else; what breaks a MUST but can be decoded carries the names of its violations. The fields are read in wire
@@ -23,18 +23,16 @@ from tests.reference.mqqb_walk import (
     SESSION_HEADER,
     TRANSPORTS,
     VIOLATIONS,
-    Fault,
     Framed,
     Outcome,
     Packet,
     Queue,
-    Span,
     Table,
     Transport,
     Walk,
 )
-from tests.reference.mqsd import MalformedError, Reader
 from tests.reference.propvariant import end_of_string
+from tests.reference.reader import Fault, MalformedError, Reader, Span
 
 __all__ = [
     "COLUMNS",
@@ -48,7 +46,7 @@ __all__ = [
     "Table",
     "Transport",
     "read",
-    "row",
+    "rows",
 ]
 
 NOTIFY_QUEUE, ORDER_QUEUE = 3, 4
@@ -66,15 +64,14 @@ _ORDER_QUEUE_NAME = re.compile(r"(TCP|SPX):(.+)\\PRIVATE\$\\order_queue\$", re.I
 _IPX_ADDRESS = re.compile(r"[0-9A-F]{8}\.[0-9A-F]{12}", re.IGNORECASE | re.ASCII)
 
 
-def row(outcome: Outcome, table: Table) -> dict[str, Any]:
+def rows(outcome: Outcome, table: Table) -> list[dict[str, Any]]:
     """The row of an outcome, with its nulls; None stands for a null payload."""
-    values: dict[str, Any] = dict.fromkeys((*COLUMNS[table], "fault", "violations"))
+    row: dict[str, Any] = dict.fromkeys((*COLUMNS[table], "fault", "violations"))
     if isinstance(outcome, Fault):
-        values["fault"] = outcome
+        row["fault"] = outcome
     elif outcome is not None:
-        values.update(outcome.values)
-        values["violations"] = outcome.violations
-    return values
+        row.update(outcome.values, violations=outcome.violations)
+    return [row]
 
 
 def read(data: bytes, table: Table, *, strict: bool = False, transport: Transport = "unknown") -> Packet | Fault:

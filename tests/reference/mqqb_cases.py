@@ -10,6 +10,7 @@ import random
 import struct
 from collections.abc import Iterator
 
+from tests.reference.mixture import mixture
 from tests.reference.mqqb import MESSAGE_CLASSES, Table
 from tests.reference.propvariant import units_of
 
@@ -493,9 +494,6 @@ def noise(rng: random.Random) -> bytes:
 
 
 def cases(count: int, seed: int, table: Table, *, broken: float = 0.5) -> Iterator[bytes]:
-    """``count`` payloads, of which the share ``broken`` is mutated or, a tenth of it, noise."""
-    rng = random.Random(seed)
+    """``count`` payloads for a table, of which the share ``broken`` is malformed."""
     make = MAKERS[table]
-    for _ in range(count):
-        choice = rng.random()
-        yield join(make(rng)) if choice >= broken else mutated(rng, table) if choice < 0.9 * broken else noise(rng)
+    return mixture(count, seed, broken, lambda rng: join(make(rng)), lambda rng: mutated(rng, table), noise)

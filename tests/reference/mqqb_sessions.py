@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.reference.mqqb_walk import NOT_RESERVED, PING_SIZE, SESSION_HEADER, Framed, Walk
-from tests.reference.mqsd import MalformedError, Reader
+from tests.reference.reader import MalformedError, Reader
 
 
 class Ping(Walk):

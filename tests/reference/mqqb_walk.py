@@ -7,8 +7,8 @@ import uuid
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from tests.reference.mqsd import Fault, MalformedError, Reader
-from tests.reference.propvariant import end_of_string, text_of
+from tests.reference.propvariant import end_of_string
+from tests.reference.reader import Fault, MalformedError, Reader, Span
 
 Table = Literal["messages", "sessions"]
 Transport = Literal["unknown", "tcp", "udp"]
@@ -79,18 +79,6 @@ BASE_SIZE, SESSION_SIZE, PING_SIZE = 16, 16, 24
 IN, SH, NOT_RESERVED = 0x0008, 0x0010, 0x013F  # of BaseHeader.Flags
 
 
-class Span(NamedTuple):
-    """Bytes of the payload, and where they stand in it."""
-
-    offset: int
-    data: bytes
-
-    @property
-    def text(self) -> str:
-        """The same as UTF-16LE code units."""
-        return text_of(self.data)
-
-
 class Queue(NamedTuple):
     """A queue with the GUID of its host resolved; ``unresolved`` where the packet does not tell the host.
 
@@ -125,6 +113,32 @@ class Packet:
     values: dict[str, Any]
     violations: tuple[str, ...] = ()
     queue_types: tuple[int, int, int] = (0, 0, 0)
+
+
+def shortest_types(packet: Packet) -> tuple[int, int, int]:
+    """DQ, AQ and RQ that say each queue in the fewest bytes ([MS-MQMQ] 2.2.19.2); of several hosts the destination."""
+    destination, admin, response = (
+        packet.values.get(name) for name in ("destination_queue", "admin_queue", "response_queue")
+    )
+    hosts = {packet.values["queue_manager_address"]: 3}
+    types = [_shortest_type(destination, hosts)]
+    hosts.setdefault(packet.values["source_queue_manager"], 2)
+    types.append(_shortest_type(admin, hosts))
+    if admin is not None and admin._replace(code=0) == (response and response._replace(code=0)):
+        return types[0], types[1], 1
+    if types[1] == 6:
+        hosts.setdefault(admin.guid, 4)
+    return types[0], types[1], _shortest_type(response, hosts)
+
+
+def _shortest_type(queue: Queue | None, hosts: dict[bytes, int]) -> int:
+    """A private queue's host has a type of its own where it is among ``hosts``."""
+    if queue is None:
+        return 0
+    if queue.form == "private":
+        assert queue.guid is not None
+        return hosts.get(queue.guid, 6)
+    return {"public": 5, "direct": 7, "unresolved": 4}[queue.form]
 
 
 Outcome = Packet | Fault | None

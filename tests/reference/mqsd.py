@@ -1,4 +1,4 @@
-"""The oracle of MQSD ([MS-MQSD] 2.2): reads and writes one packet at a time, with ``struct`` alone.
+"""The oracle of MQSD ([MS-MQSD] 2.2): reads one packet at a time, with ``struct`` alone.
 
 A packet that cannot be decoded gives a ``Fault``, one that breaks a MUST but can be decoded carries the
 names of its violations. The fields are read in wire order and each check is made when its field is read, so
@@ -8,9 +8,10 @@ the first fault wins.
 from __future__ import annotations
 
 import struct
-import uuid
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
+
+from tests.reference.reader import Fault, MalformedError, Reader, Span
 
 Transport = Literal["unknown", "udp", "ipx"]
 TRANSPORTS: tuple[Transport, ...] = ("unknown", "udp", "ipx")
@@ -29,30 +30,12 @@ MAX_NETWORKS = 32
 _NUL, _COMMA, _ZERO, _ONE = 0x0000, 0x002C, 0x0030, 0x0031
 
 
-class Fault(NamedTuple):
-    """Why a payload cannot be decoded: what, in which field, at which byte."""
-
-    code: str
-    field: str
-    offset: int
-
-
-class MalformedError(Exception):
-    """Carries the first fault out of the reader."""
-
-    def __init__(self, code: str, field_name: str, offset: int) -> None:
-        super().__init__(code, field_name, offset)
-        self.fault = Fault(code, field_name, offset)
-
-
 class Server(NamedTuple):
-    """One entry of DirectoryServiceServerArray; ``offset`` and ``units`` tell where its name stands."""
+    """One entry of DirectoryServiceServerArray."""
 
-    name: str
+    name: Span
     ip: bool = True
     ipx: bool = False
-    offset: int = -1
-    units: int = -1
 
 
 @dataclass(frozen=True)
@@ -65,7 +48,7 @@ class Request:
     ipx_networks: tuple[int, ...] | None = None
     version: int = 0
     reserved: int = 0
-    trailing: bytes | None = None
+    trailing: Span | None = None
     violations: tuple[str, ...] = ()
     type: str = field(default="request", init=False)
 
@@ -81,7 +64,7 @@ class Reply:
     servers: tuple[Server, ...] | None = None
     version: int = 0
     reserved: int = 0
-    trailing: bytes | None = None
+    trailing: Span | None = None
     violations: tuple[str, ...] = ()
     type: str = field(default="reply", init=False)
 
@@ -106,60 +89,14 @@ COLUMNS = (
 )
 
 
-def row(outcome: Packet | Fault | None) -> dict[str, Any]:
-    """The row of the topology table: plain values, None where the packet does not carry the column.
-
-    None stands for a null payload; ``violations`` is None in the row of a fault.
-    """
-    values: dict[str, Any] = dict.fromkeys((*COLUMNS, "fault", "violations"))
+def rows(outcome: Packet | Fault | None) -> list[dict[str, Any]]:
+    """The row of the topology table, with its nulls; None stands for a null payload."""
+    row: dict[str, Any] = dict.fromkeys((*COLUMNS, "fault", "violations"))
     if isinstance(outcome, Fault):
-        values["fault"] = outcome._asdict()
+        row["fault"] = outcome
     elif outcome is not None:
-        values["violations"] = list(outcome.violations)
-        for name in COLUMNS:
-            value = getattr(outcome, name, None)
-            if isinstance(value, bytes) and name != "trailing":
-                value = uuid.UUID(bytes_le=value)
-            elif name == "ipx_networks" and value is not None:
-                value = list(value)
-            elif name == "connected_networks" and value is not None:
-                value = [uuid.UUID(bytes_le=network) for network in value]
-            elif name == "servers" and value is not None:
-                value = [{"name": server.name, "ip": server.ip, "ipx": server.ipx} for server in value]
-            values[name] = value
-    return values
-
-
-class Reader:
-    """Takes fields off the front of a payload; a field that is not there whole is ``truncated``."""
-
-    def __init__(self, data: bytes) -> None:
-        self.data = data
-        self.position = 0
-        self.taken: list[tuple[str, int, int]] = []  # name, offset and size of each field
-
-    @property
-    def left(self) -> int:
-        return len(self.data) - self.position
-
-    def take(self, name: str, size: int) -> bytes:
-        if size > self.left:
-            raise MalformedError("truncated", name, self.position)
-        start, self.position = self.position, self.position + size
-        self.taken.append((name, start, size))
-        return self.data[start : self.position]
-
-    def u8(self, name: str) -> int:
-        value: int = struct.unpack("<B", self.take(name, 1))[0]
-        return value
-
-    def u16(self, name: str) -> int:
-        value: int = struct.unpack("<H", self.take(name, 2))[0]
-        return value
-
-    def u32(self, name: str) -> int:
-        value: int = struct.unpack("<I", self.take(name, 4))[0]
-        return value
+        row.update({name: getattr(outcome, name, None) for name in (*COLUMNS, "violations")})
+    return [row]
 
 
 def read(data: bytes, *, strict: bool = False, transport: Transport = "unknown") -> Packet | Fault:
@@ -184,13 +121,10 @@ def _read(reader: Reader, strict: bool, transport: Transport) -> Packet:
         found.append("version_nonzero")
     if reserved != 0:
         found.append("reserved_nonzero")
-    if kind == 1:
-        request = _read_request(reader, transport, found)
-        rest = reader.data[reader.position :] or None
-        return replace(request, version=version, reserved=reserved, trailing=rest, violations=tuple(found))
-    reply = _read_reply(reader, transport, strict, found)
-    rest = reader.data[reader.position :] or None
-    return replace(reply, version=version, reserved=reserved, trailing=rest, violations=tuple(found))
+    packet = _read_request(reader, transport, found) if kind == 1 else _read_reply(reader, transport, strict, found)
+    rest = reader.data[reader.position :]
+    trailing = Span(reader.position, rest) if rest else None
+    return replace(packet, version=version, reserved=reserved, trailing=trailing, violations=tuple(found))
 
 
 def _read_request(reader: Reader, transport: Transport, found: list[str]) -> Request:
@@ -268,49 +202,9 @@ def _read_servers(array: bytes, base: int) -> tuple[Server, ...]:
             raise MalformedError("bad_name", entry, base + 2 * at)
         while unit() not in (_NUL, _COMMA):
             at += 1
-        name = array[2 * first : 2 * at].decode("utf-16-le", "surrogatepass")
-        servers.append(Server(name, flags[0], flags[1], base + 2 * first, at - first))
+        servers.append(Server(Span(base + 2 * first, array[2 * first : 2 * at]), *flags))
         if unit() == _NUL:
             if at != len(units) - 1:
                 raise MalformedError("bad_terminator", whole, base + 2 * at)
             return tuple(servers)
         at += 1
-
-
-def write(packet: Packet) -> bytes:
-    """The bytes of a packet; ``ValueError`` for what the specification forbids."""
-    if packet.violations or packet.version or packet.reserved:
-        raise ValueError("a packet with violations is not written")
-    return _write_request(packet) if isinstance(packet, Request) else _write_reply(packet)
-
-
-def _write_request(packet: Request) -> bytes:
-    ids = struct.pack("<BBH16s16s16s", 0, 1, 0, packet.enterprise_id, packet.request_id, packet.site_id)
-    if packet.ipx_networks is None:
-        return ids
-    if not 1 <= len(packet.ipx_networks) <= MAX_NETWORKS:
-        raise ValueError("IPXNetworkCount")
-    return ids + struct.pack(f"<I{len(packet.ipx_networks)}I", len(packet.ipx_networks), *packet.ipx_networks)
-
-
-def _write_reply(packet: Reply) -> bytes:
-    count, mask = len(packet.connected_networks), packet.connected_network_mask
-    if not 1 <= count <= MAX_NETWORKS:
-        raise ValueError("ConnectedNetworkCount")
-    if mask and bin(mask).count("1") != count:
-        raise ValueError("ConnectedNetworkMask")
-    if bool(packet.servers) != (packet.responding_site_id is not None):
-        raise ValueError("RespondingSiteID")
-    array = write_servers(packet.servers) if packet.servers else b""
-    head = struct.pack("<BBH16sIII", 0, 2, 0, packet.correlation_id, count, mask, len(array))
-    return head + b"".join(packet.connected_networks) + (packet.responding_site_id or b"") + array
-
-
-def write_servers(servers: tuple[Server, ...]) -> bytes:
-    """DirectoryServiceServerArray: entries between commas, closed by one null."""
-    entries = []
-    for server in servers:
-        if not server.name or "\0" in server.name or "," in server.name:
-            raise ValueError("DirectoryServiceServerArray")
-        entries.append(f"{server.ip:d}{server.ipx:d}{server.name}")
-    return (",".join(entries) + "\0").encode("utf-16-le", "surrogatepass")

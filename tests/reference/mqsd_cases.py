@@ -1,6 +1,6 @@
 """Seeded MQSD payloads for differential tests, fuzz corpus and benchmarks: valid, mutated and random.
 
-Plain ``random`` with a seed: the same number means the same bytes everywhere, and 100,000 cost two seconds.
+100,000 cost two seconds.
 """
 
 from __future__ import annotations
@@ -8,6 +8,8 @@ from __future__ import annotations
 import random
 import struct
 from collections.abc import Iterator
+
+from tests.reference.mixture import mixture
 
 _COUNTS = (0, 1, 2, 3, 31, 32, 33, 255, 256, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFE, 0xFFFFFFFF)
 _SIZES = (0, 1, 2, 6, 7, 8, 9, 10, 0xFFFE, 0x10000, 0x7FFFFFFE, 0x80000000, 0xFFFFFFFE, 0xFFFFFFFF)
@@ -59,6 +61,12 @@ def reply(rng: random.Random, networks: int, servers: int, *, masked: bool = Fal
     mask = mask_for(rng, networks) if masked else 0
     head = b"\0\2\0\0" + rng.randbytes(16) + struct.pack("<III", networks, mask, len(array))
     return head + rng.randbytes(16 * networks) + (rng.randbytes(16) + array if array else b"")
+
+
+def listing(*names: str) -> bytes:
+    """A reply of another site that lists these servers, all of them on IP."""
+    array = (",".join(f"10{name}" for name in names) + "\0").encode("utf-16-le", "surrogatepass")
+    return b"\0\2\0\0" + bytes(16) + struct.pack("<III", 1, 0, len(array)) + bytes(32) + array
 
 
 def valid(rng: random.Random) -> bytes:
@@ -143,9 +151,6 @@ def noise(rng: random.Random) -> bytes:
     return bytes(data)
 
 
-def cases(count: int, seed: int) -> Iterator[bytes]:
-    """``count`` payloads: two fifths valid, half mutated, a tenth noise."""
-    rng = random.Random(seed)
-    for _ in range(count):
-        choice = rng.random()
-        yield valid(rng) if choice < 0.4 else mutated(rng) if choice < 0.9 else noise(rng)
+def cases(count: int, seed: int, *, broken: float = 0.5) -> Iterator[bytes]:
+    """``count`` payloads, of which the share ``broken`` is malformed."""
+    return mixture(count, seed, broken, valid, mutated, noise)

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.reference.mqsd import MalformedError
+from tests.reference.reader import MalformedError
 
 #: VARTYPE codes, [MS-MQMQ] 2.2.12.
 VT_VECTOR = 0x1000
@@ -154,25 +154,3 @@ def _read_counted(type_: str, data: bytes, at: int, field: str) -> tuple[Any, in
     if type_ == "VT_CLSID|VT_VECTOR":
         return tuple(data[i : i + 16] for i in range(first, end, 16)), end
     return data[first:end], end
-
-
-def write(type_: str, value: Any) -> bytes:
-    """The bytes of a value; ``ValueError`` or ``struct.error`` for one that its type cannot hold."""
-    if form := NUMBERS.get(type_):
-        return struct.pack(form, value)
-    if type_ == "VT_BOOL":
-        return b"\xff\xff" if value else b"\0\0"
-    if type_ == "VT_CLSID":
-        return bytes(value)
-    if type_ == "VT_LPWSTR":
-        if "\0" in value:
-            raise ValueError("U+0000 in a string")
-        return units_of(value) + b"\0\0"
-    head = struct.pack("<I", len(value))
-    if type_ == "VT_UI4|VT_VECTOR":
-        return head + struct.pack(f"<{len(value)}I", *value)
-    if type_ == "VT_CLSID|VT_VECTOR":
-        return head + b"".join(value)
-    if type_ == "VT_LPWSTR|VT_VECTOR":
-        return head + b"".join(write("VT_LPWSTR", text) for text in value)
-    return head + bytes(value)

@@ -9,7 +9,6 @@ import pytest
 
 from tests.reference import mqqb
 from tests.reference.mqqb_cases import cases
-from tests.reference.mqqb_writer import WRITABLE, write
 from tests.vectors import UNSTATED, Vector, load
 
 VECTORS = load("mqqb")
@@ -29,7 +28,7 @@ def _plain(name: str, value: Any) -> Any:
     if isinstance(value, mqqb.Queue):
         return value.number if value.text is None else value.text
     if isinstance(value, mqqb.Span):
-        return value.text if name in ("label", "srmp_envelope", "soap_header", "soap_body") else value.data
+        return value.data
     if isinstance(value, tuple):
         return tuple(_plain(name, item) for item in value)
     return value
@@ -48,7 +47,7 @@ def test_reads_vector(vector: Vector) -> None:
     for outcome, got in read_vector(vector):
         if outcome.fault is not None:
             assert got == outcome.fault
-            assert [name for name, value in mqqb.row(got, vector.table).items() if value is not None] == ["fault"]
+            assert [name for name, value in mqqb.rows(got, vector.table)[0].items() if value is not None] == ["fault"]
             continue
         assert isinstance(got, mqqb.Packet)
         assert outcome.packet is not None
@@ -56,32 +55,6 @@ def test_reads_vector(vector: Vector) -> None:
             name: value for name, value in plain(got).items() if name in outcome.packet or name not in UNSTATED
         } == outcome.packet
         assert got.violations == outcome.violations
-
-
-@pytest.mark.parametrize("vector", VECTORS, ids=str)
-def test_writes_vector(vector: Vector) -> None:
-    for outcome, got in read_vector(vector):
-        if isinstance(got, mqqb.Fault):
-            continue
-        if set(got.violations) - WRITABLE:
-            with pytest.raises(ValueError, match="violations"):
-                write(got)
-            continue
-        written = write(got)
-        assert (written == vector.data) is vector.exact
-        again = mqqb.read(written, vector.table, strict=True, transport=outcome.transport)
-        assert isinstance(again, mqqb.Packet)
-        assert again.violations == got.violations
-        assert plain(again) == {**plain(got), **_sizes(again)}
-        short = mqqb.read(write(got, shortest=True), vector.table, strict=True, transport=outcome.transport)
-        assert isinstance(short, mqqb.Packet)
-        assert plain(short) == {**plain(again), **_sizes(short)}
-
-
-def _sizes(packet: mqqb.Packet) -> dict[str, Any]:
-    """What ignored bytes and bits have a part in."""
-    names = ("packet_size", *(name for name in mqqb.COLUMNS[packet.table] if name.endswith("_flags")))
-    return {name: packet.values[name] for name in names if name in packet.values}
 
 
 def test_vectors_are_named_once() -> None:
@@ -147,20 +120,3 @@ def test_the_cases_reach_every_outcome() -> None:
     }  # fmt: skip
     assert set(found) == wanted
     assert min(found.values()) >= 5, found.most_common()[-8:]
-
-
-def test_no_packet_of_the_writer_is_faulted() -> None:
-    """What is written has no violations, is read equal and written the same again."""
-    written = 0
-    for table in TABLES:
-        for data in cases(5_000, 2, table, broken=0.3):
-            packet = mqqb.read(data, table, transport="tcp" if data[4:8] == b"LIOR" else "udp")
-            if isinstance(packet, mqqb.Fault) or set(packet.violations) - WRITABLE:
-                continue
-            again = write(packet)
-            back = mqqb.read(again, table, strict=True, transport="tcp" if "packet_size" in packet.values else "udp")
-            assert isinstance(back, mqqb.Packet)
-            assert plain(back) == {**plain(packet), **_sizes(back)}
-            assert write(back) == again
-            written += 1
-    assert written > 2_000

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -12,59 +11,26 @@ from pyspark.sql import DataFrame, Row
 
 from msmqwire import capture
 from msmqwire.capture import TableReader
-from tests.mqcn import messages
-from tests.mqcn.rows import member_columns
-from tests.mqsd.rows import arrow_text, read_all
-from tests.reference import mqcn
-from tests.reference import mqsd as reference
+from tests.columns.formats import NOTIFICATIONS, TOPOLOGY, Format
+from tests.columns.rows import shown_row
 
 
-def spark_value(value: Any, guid: str = "text") -> Any:
-    """A value of the oracle as Spark hands it to Python."""
-    if isinstance(value, uuid.UUID):
-        return str(value) if guid == "text" else value.bytes
-    if isinstance(value, str):
-        return arrow_text(value)
-    if isinstance(value, dict):
-        return {name: spark_value(item, guid) for name, item in value.items()}
-    if isinstance(value, list):
-        return [spark_value(item, guid) for item in value]
-    return value
+def _rows(kind: Format, data: bytes, guid: str, **options: Any) -> list[dict[str, Any]]:
+    return [shown_row(kind.table, row, guid) for row in kind.rows(kind.read(data, **options))]
 
 
 def topology_rows(
     payloads: Sequence[bytes | None], *, guid: str = "text", **options: Any
 ) -> list[dict[str, Any] | None]:
     """The oracle's rows for payloads; None for a null payload."""
-    outcomes = read_all(payloads, **options)
-    return [None if outcome is None else spark_value(reference.row(outcome), guid) for outcome in outcomes]
+    return [None if data is None else _rows(TOPOLOGY, data, guid, **options)[0] for data in payloads]
 
 
 def notification_rows(
     payloads: Sequence[bytes | None], *, guid: str = "text", **options: Any
 ) -> list[list[dict[str, Any]] | None]:
     """The oracle's rows for each body; None for a null payload."""
-    outcomes = messages.read_all(payloads, **options)
-    return [None if outcome is None else [_change(row, guid) for row in mqcn.rows(outcome)] for outcome in outcomes]
-
-
-def _change(row: dict[str, Any], guid: str) -> dict[str, Any]:
-    change = dict(row)
-    for name in ("object_guid", "master_guid"):
-        change[name] = None if row[name] is None else uuid.UUID(bytes_le=row[name])
-    if row["properties"] is not None:
-        members = member_columns(row["properties"])
-        # They are bytes in RFC order here, and in wire order in the rows
-        members["guid"] = [None if value is None else uuid.UUID(bytes=value) for value in members["guid"]]
-        members["guids"] = [
-            None if values is None else [uuid.UUID(bytes=value) for value in values] for values in members["guids"]
-        ]
-        change["properties"] = [
-            dict(zip(members, values, strict=True)) for values in zip(*members.values(), strict=True)
-        ]
-    change["fault"] = None if row["fault"] is None else row["fault"]._asdict()
-    change["violations"] = None if row["violations"] is None else list(row["violations"])
-    return {name: spark_value(value, guid) for name, value in change.items()}
+    return [None if data is None else _rows(NOTIFICATIONS, data, guid, **options) for data in payloads]
 
 
 def read_table(source: Any, table: str = "topology", **options: Any) -> TableReader:

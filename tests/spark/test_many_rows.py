@@ -12,7 +12,7 @@ from pyspark.sql.functions import spark_partition_id
 from msmqwire.capture.files.listing import SourceFile, find_files
 from msmqwire.spark import pipeline
 from msmqwire.spark.source.planning import pack, task_size
-from tests.reference import mqsd, mqsd_cases
+from tests.reference import mqsd_cases
 from tests.spark.captures import DAY, MONDAY, frame, write_capture
 from tests.spark.lakes import accounts, assert_rows, files_of, read
 from tests.spark.rows import in_spark_types, read_table
@@ -45,7 +45,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A request in each capture, a second after that of the one before."""
     path = tmp_path_factory.mktemp("small")
     for number, (name, request) in enumerate(REQUESTS.items()):
-        packet = mqsd.write(mqsd.Request(bytes(16), request.bytes_le, bytes(16)))
+        packet = b"\0\1\0\0" + bytes(16) + request.bytes_le + bytes(16)
         write_capture(path / name, [(MONDAY + number * 10**9, frame(packet))])
     return path
 

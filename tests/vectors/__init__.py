@@ -44,7 +44,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
-from tests.reference.propvariant import TYPE_OF
+from tests.reference.mqsd import Server
+from tests.reference.propvariant import TYPE_OF, units_of
 
 HERE = Path(__file__).parent
 Transport = Literal["unknown", "udp", "tcp", "ipx"]
@@ -106,27 +107,32 @@ def _data(text: str, pieces: dict[str, str] | None = None) -> bytes:
     return bytes.fromhex(re.sub(r"#[^\n]*|\||'([^']*)'|([0-9a-f]+)\*([0-9]+)|<([a-z]+)>", plain, text))
 
 
-def _units(units: list[int]) -> str:
-    return b"".join(unit.to_bytes(2, "little") for unit in units).decode("utf-16-le", "surrogatepass")
+def _units(units: list[int]) -> bytes:
+    return b"".join(unit.to_bytes(2, "little") for unit in units)
 
 
-def _server(item: dict[str, Any]) -> dict[str, Any]:
-    if "units" in item:
-        item["name"] = _units(item["units"])
-    return {key: item[key] for key in ("name", "ip", "ipx")}
+def _text(value: Any) -> bytes:
+    """The code units of a text; one with a lone surrogate is given as them."""
+    return _units(value["units"]) if isinstance(value, dict) else units_of(value)
+
+
+def _server(item: dict[str, Any]) -> Server:
+    return Server(_text(item if "units" in item else item["name"]), item["ip"], item["ipx"])  # type: ignore[arg-type]
 
 
 def _topology(packet: dict[str, Any]) -> None:
     """The values of a topology packet as the oracle has them."""
     for column, value in packet.items():
         if column.endswith("_id"):
-            packet[column] = uuid.UUID(value)
+            packet[column] = uuid.UUID(value).bytes_le
         elif column == "trailing":
             packet[column] = _data(value)
         elif column == "connected_networks":
-            packet[column] = [uuid.UUID(network) for network in value]
+            packet[column] = tuple(uuid.UUID(network).bytes_le for network in value)
         elif column == "servers":
-            packet[column] = [_server(server) for server in value]
+            packet[column] = tuple(map(_server, value))
+        elif column == "ipx_networks":
+            packet[column] = tuple(value)
 
 
 def _value(type_: str, value: Any) -> Any:
@@ -136,7 +142,7 @@ def _value(type_: str, value: Any) -> Any:
         return uuid.UUID(value).bytes_le
     if type_ in ("VT_BLOB", "VT_UI1|VT_VECTOR"):
         return bytes.fromhex(value)
-    return _units(value["units"]) if isinstance(value, dict) else value
+    return _text(value) if type_ == "VT_LPWSTR" else value
 
 
 def _notification(packet: dict[str, Any], violations: list[str]) -> None:
@@ -154,8 +160,9 @@ def _notification(packet: dict[str, Any], violations: list[str]) -> None:
                 row[column] = uuid.UUID(row[column]).bytes_le
         if "reserved" in row:
             row["reserved"] = _data(row["reserved"])
-        if isinstance(row.get("path_name"), dict):
-            row["path_name"] = _units(row["path_name"]["units"])
+        for column in ("path_name", "domain_controller"):
+            if column in row:
+                row[column] = _text(row[column])
         if "properties" in row:
             row["properties"] = tuple((i, _value(TYPE_OF[i], value)) for i, value in row["properties"])
 
@@ -191,8 +198,8 @@ def _message_packet(packet: dict[str, Any]) -> None:
             packet[column] = _data(value)
         elif isinstance(value, datetime):
             packet[column] = int(value.timestamp()) * 1_000_000_000
-        elif column in ("label", "srmp_envelope", "soap_header", "soap_body") and isinstance(value, dict):
-            packet[column] = _units(value["units"])
+        elif column in ("label", "srmp_envelope", "soap_header", "soap_body"):
+            packet[column] = _text(value)
         elif isinstance(value, list):
             packet[column] = tuple(value)
 
