@@ -19,7 +19,6 @@ import pyarrow as pa
 from msmqwire import Batch, Payloads
 from msmqwire.columns import Table
 from msmqwire.columns.schema import (
-    BOOL,
     BYTES,
     FORMAT_NAME,
     GUID,
@@ -28,6 +27,7 @@ from msmqwire.columns.schema import (
     UTF8,
     DataType,
     Enumeration,
+    Flags,
     ListOf,
     StructOf,
 )
@@ -66,6 +66,8 @@ def shown(type_: DataType, value: Any, guid: str = "binary") -> Any:
         return {"uuid": value, "text": str(value), "binary": value.bytes}[guid]
     if isinstance(value, Queue | Span) and type_ != BYTES:
         return None if value.text is None else arrow_text(value.text)
+    if isinstance(type_, Flags):
+        return list(value)
     return value.data if type_ == BYTES else value
 
 
@@ -181,7 +183,7 @@ def _assert_numbers(view: Any, type_: Any, present: Any, standing: list[Any], pa
         assert view.dtype == np.uint8
         assert np.array(type_.names)[view[present]].tolist() == standing, path
     else:
-        assert view.dtype == np.dtype({BOOL: "?", TIMESTAMP: "M8[ns]"}.get(type_, type_.dtype)), path
+        assert view.dtype == type_.dtype, path
         plain = view.view(np.int64) if type_ == TIMESTAMP else view
         assert plain[present].tolist() == standing, path
     assert not view[~present].astype(np.int64).any(), f"{path}: a null shows what was there before"
