@@ -164,8 +164,10 @@ class Rows:
         return np.where(time == NULL_NUMBER, NULL_NUMBER, time - time % _MINUTE)
 
     def chosen(self, mask: NDArray[np.bool_]) -> Rows:
-        """Some of the rows."""
-        return Rows(self.batch.take(integers(np.flatnonzero(mask))), self._files)
+        """Some of the rows, which are few: without the dictionaries of all."""
+        few = self.batch.take(integers(np.flatnonzero(mask)))
+        columns = [plain(each) if pa.types.is_dictionary(each.type) else each for each in few.columns]
+        return Rows(pa.RecordBatch.from_arrays(columns, few.schema.names), self._files)
 
     def table(self, mask: Any = None, **columns: Any) -> pa.Table:
         """A table of these columns of the selected rows, with ``place`` and ``time``; a scalar is repeated."""

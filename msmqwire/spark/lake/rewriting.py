@@ -191,10 +191,13 @@ def _rows(
 def _row_groups(pieces: Iterator[tuple[pa.Table, Compression]]) -> Iterator[tuple[pa.Table, Compression]]:
     """Small pieces put together into row groups."""
     waiting: list[pa.Table] = []
+    count = size = 0
     for rows, compression in pieces:
         waiting.append(rows)
-        if sum(map(len, waiting)) >= ROW_GROUP_ROWS or sum(one.nbytes for one in waiting) >= ROW_GROUP_BYTES:
+        count += len(rows)
+        size += rows.get_total_buffer_size()
+        if count >= ROW_GROUP_ROWS or size >= ROW_GROUP_BYTES:
             yield pa.concat_tables(waiting).combine_chunks(), compression
-            waiting = []
+            waiting, count, size = [], 0, 0
     if waiting:
         yield pa.concat_tables(waiting).combine_chunks(), compression
