@@ -65,7 +65,6 @@ def mended(root: Path, wanted: dict[str, int] = SECOND) -> list[str]:
     """What a repair has done; afterwards there is nothing to do, and the next run makes every row there once."""
     done = lakes.repair(root)
     assert lakes.check(root) == []
-    assert lakes.repair(root) == []
     for captures in (wanted, {**wanted, "e": 4}):
         run(root, captures)
         assert rows(root) == without_accounting(expected(captures))
@@ -95,12 +94,13 @@ def double(root: Path, times: int = 2) -> None:
         double,
     ],
 )
-def test_a_dry_run_changes_nothing(root: Path, damage: Callable[[Path], object]) -> None:
+def test_a_dry_run_and_a_second_repair_change_nothing(root: Path, damage: Callable[[Path], object]) -> None:
     damage(root)
     before = files(root)
     said = lakes.repair(root, dry_run=True)
     assert {path: data for path, data in files(root).items() if path in before} == before
     assert bool(said) == bool(lakes.repair(root))
+    assert lakes.repair(root) == []
 
 
 @pytest.mark.parametrize("times", [2, 3])
