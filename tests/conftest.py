@@ -128,6 +128,14 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Iterat
     return result
 
 
+@pytest.fixture(autouse=True, scope="session")
+def no_sync() -> Iterator[None]:
+    """Do not wait for the disk: no test cuts the power, and those of durability look at the calls."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda descriptor: None)
+        yield
+
+
 @pytest.fixture
 def everything_is_released() -> Iterator[None]:
     """No Buffer outlives the test; garbage is collected only where it may hold one."""
