@@ -1,10 +1,10 @@
 """Columns: payloads in, buffers that numpy and Arrow look into without a copy out."""
 
-from msmqwire.columns._batch import Batch, FaultEntry
+from msmqwire.columns._batch import Batch
 from msmqwire.columns._buffer import Buffer, allocated_bytes
 from msmqwire.columns._payloads import UNFRAMED_BIT, Payloads
 from msmqwire.columns.schema import Column, Table
-from msmqwire.columns.views import AsciiColumn, BytesColumn, ListColumn, TextColumn, Utf8Column
+from msmqwire.columns.views import AsciiColumn, BytesColumn, FaultEntry, ListColumn, TextColumn, Utf8Column
 
 __all__ = [
     "UNFRAMED_BIT",

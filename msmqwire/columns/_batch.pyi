@@ -1,6 +1,6 @@
 """The columns that a decoder wrote."""
 
-from typing import Any, Final, NamedTuple, overload
+from typing import Any, Final, overload
 
 import numpy as np
 import pyarrow as pa
@@ -9,11 +9,6 @@ from numpy.typing import NDArray
 from msmqwire.columns import names, views
 from msmqwire.columns._payloads import Payloads
 from msmqwire.columns.schema import GuidForm, Table
-
-class FaultEntry(NamedTuple):
-    code: str
-    field: str
-    offset: int
 
 class Batch:
     table: Table
@@ -51,7 +46,7 @@ class Batch:
     def __getitem__(self, name: str) -> Any: ...
     def is_present(self, name: str) -> NDArray[np.bool_]: ...
     faults: Final[NDArray[np.void]]
-    def fault(self, row: int) -> FaultEntry | None: ...
+    def fault(self, row: int) -> views.FaultEntry | None: ...
     violations: Final[NDArray[np.uint32]]
     def violation_names(self, row: int) -> tuple[str, ...]: ...
     def to_arrow(self, *, guid: GuidForm = "binary", dictionaries: bool = True) -> pa.RecordBatch: ...

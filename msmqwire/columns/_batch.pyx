@@ -6,7 +6,6 @@ follows from the table's schema; three walks over the schema make the numpy view
 """
 
 from inspect import signature
-from typing import NamedTuple
 
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, uint8_t, uint32_t
@@ -30,20 +29,12 @@ from msmqwire.columns.display import SHOWN_ROWS, html_table, names_shown
 from msmqwire.columns.schema import (
     ADDRESS, ASCII, BOOL, BYTES, FORMAT_NAME, GUID, TEXT, UTF8, Enumeration, Flags, ListOf, StructOf
 )
-from msmqwire.columns.views import FAULT_DTYPE, SPAN_DTYPE, ListColumn, TextColumn, Utf8Column
+from msmqwire.columns.views import FAULT_DTYPE, SPAN_DTYPE, FaultEntry, ListColumn, TextColumn, Utf8Column
 from msmqwire.wire.codes import FAULT_NAMES
 
 WHOLE_DTYPE = np.dtype([("row", np.uint64), ("columns", np.uint64, 2)])
 
 cdef Payloads NO_PAYLOADS = Payloads(b"", [0])
-
-
-class FaultEntry(NamedTuple):
-    """Why one payload cannot be decoded: code, field by its name in the specification, byte offset in the payload."""
-
-    code: str
-    field: str
-    offset: int
 
 
 cdef class Hold:

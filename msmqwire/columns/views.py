@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +38,14 @@ FORMAT_NAME_DTYPE = np.dtype(
 )
 """A queue: ``form`` 0 none, 1 public, 2 private, 3 direct, 6 distribution list, 255 private on an unnamed host;
 ``code`` as the packet has it; a direct name lies at ``offset`` of the row's own payload."""
+
+
+class FaultEntry(NamedTuple):
+    """Why one payload cannot be decoded: code, field by its name in the specification, byte offset in the payload."""
+
+    code: str
+    field: str
+    offset: int
 
 
 @dataclass(frozen=True)

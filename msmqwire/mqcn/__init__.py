@@ -6,15 +6,13 @@ from msmqwire.mqcn._batch import NotificationBatch, decode_batch
 from msmqwire.mqcn._encode import encode_batch
 from msmqwire.mqcn._packet import (
     ChangeNotificationMessage,
-    NotificationBody,
     NotificationUpdate,
-    PropertyValue,
     decode,
     encode,
     encode_body,
 )
-from msmqwire.mqcn._property_columns import PropertyColumn
 from msmqwire.mqcn.schema import NOTIFICATIONS, STRICT, Violation
+from msmqwire.mqcn.values import NotificationBody, PropertyColumn, PropertyValue
 
 __all__ = [
     "NOTIFICATIONS",

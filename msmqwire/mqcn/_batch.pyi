@@ -5,7 +5,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from msmqwire.columns._batch import Batch
-from msmqwire.mqcn._property_columns import PropertyColumn
+from msmqwire.mqcn.values import PropertyColumn
 
 class NotificationBatch(Batch):
     messages: Final[NDArray[np.int32]]

@@ -1,16 +1,11 @@
 import builtins
 from collections.abc import Iterable
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal
 from uuid import UUID
 
 from typing_extensions import Buffer
 
-Operation = Literal["create", "change", "delete"]
-Object = Literal["queue", "machine"]
-
-class PropertyValue(NamedTuple):
-    id: int
-    value: Any
+from msmqwire.mqcn.values import NotificationBody, Object, Operation, PropertyValue
 
 class NotificationUpdate:
     def __init__(
@@ -33,15 +28,6 @@ class NotificationUpdate:
     violations: Final[tuple[str, ...]]
     def __eq__(self, other: builtins.object) -> bool: ...
     def __hash__(self) -> int: ...
-
-class NotificationBody(NamedTuple):
-    event: int
-    object_guid: UUID
-    domain_controller: str
-    @property
-    def operation(self) -> Operation: ...
-    @property
-    def object(self) -> Object: ...
 
 class ChangeNotificationMessage:
     def __init__(

@@ -1,8 +1,6 @@
 """MS-MQCN messages one at a time: [MS-MQCN] 2.2.4-2.2.6. The layout is in _kernel.pxd."""
 
 from inspect import signature
-from typing import Any, NamedTuple
-from uuid import UUID
 
 from cpython.bytes cimport PyBytes_AS_STRING
 from libc.stddef cimport size_t
@@ -11,10 +9,10 @@ from libc.string cimport memset
 
 from msmqwire.columns._payloads cimport hold_payload
 from msmqwire.mqcn._kernel cimport (
-    CHANGE, COUNT_AT, CREATE, DELETE, DISCARDABLE, HEADER_SIZE, IDS_AT, MAX_NAME_UNITS, MAX_PROPERTIES,
-    MAX_UPDATES, NEVER_WRITTEN, NO_COLUMNS, NO_UPDATES, PATH_NAME_SYNTAX, PROPERTY_COUNT, RESERVED_AT,
-    SMALLEST_UPDATE, TRAILING_BYTES, USE_GUID, Body, Update, is_path_name, largest_body, no_update,
-    read_body, read_header, read_update, violation_fault, write_body, write_update_head,
+    COUNT_AT, DISCARDABLE, HEADER_SIZE, IDS_AT, MAX_NAME_UNITS, MAX_PROPERTIES, MAX_UPDATES, NEVER_WRITTEN, NO_COLUMNS,
+    NO_UPDATES, PATH_NAME_SYNTAX, PROPERTY_COUNT, RESERVED_AT, SMALLEST_UPDATE, TRAILING_BYTES, USE_GUID, Body, Update,
+    is_path_name, largest_body, no_update, read_body, read_header, read_update, violation_fault, write_body,
+    write_update_head,
 )
 from msmqwire.properties._lookup cimport KIND_NONE, property_kind
 from msmqwire.propvariant._codec cimport decode_value, encode_value, value_size
@@ -25,13 +23,7 @@ from msmqwire.wire._guid cimport GUID_SIZE, guid_from_bytes, guid_to_bytes
 from msmqwire.errors import EncodeError
 from msmqwire.mqcn.property_sets import describe
 from msmqwire.mqcn.schema import FIELDS, OBJECTS, OPERATIONS, Violation
-
-
-class PropertyValue(NamedTuple):
-    """A PROPID and its value, as ``propvariant.decode`` returns it for the PROPID's type."""
-
-    id: int
-    value: Any
+from msmqwire.mqcn.values import NotificationBody, PropertyValue
 
 
 cdef tuple violation_names(uint32_t violations):
@@ -220,27 +212,6 @@ def restore_update(bytes data, uint32_t violations):
     attach_update(update, data)
     update.header.violations = violations
     return update
-
-
-class NotificationBody(NamedTuple):
-    """The change of a message of version 2: [MS-MQCN] 2.2.5.
-
-    ``event`` is 1 when a queue was created, 2 changed, 3 deleted, and 4 when a machine was changed.
-    """
-
-    event: int
-    object_guid: UUID
-    domain_controller: str
-
-    @property
-    def operation(self):
-        """The operation of Event: ``"create"``, ``"change"`` or ``"delete"``."""
-        return OPERATIONS[(CREATE, CHANGE, DELETE, CHANGE)[self.event - 1]]
-
-    @property
-    def object(self):
-        """What is changed: ``"queue"``, or ``"machine"`` for Event 4."""
-        return OBJECTS[1] if self.event == 4 else OBJECTS[0]
 
 
 cdef class ChangeNotificationMessage:

@@ -4,8 +4,6 @@
 ``gather_property`` one property of the complete batch.
 """
 
-from typing import Any, NamedTuple
-
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy, memset
@@ -24,19 +22,13 @@ from msmqwire.wire.cursor cimport load_u32
 import numpy as np
 
 from msmqwire.columns.views import SPAN_DTYPE, BytesColumn, ListColumn, TextColumn
+from msmqwire.mqcn.values import PropertyColumn
 
 cdef uint8_t[17] MEMBER_OF  # by Kind
 MEMBER_OF[:] = [
     0, IS_INT, IS_INT, IS_INT, IS_INT, IS_INT, IS_INT, IS_INT, IS_INT, IS_INT, IS_GUID, IS_BYTES, IS_BYTES, IS_INTS,
     IS_GUIDS, IS_TEXT, IS_TEXTS,
 ]
-
-
-class PropertyColumn(NamedTuple):
-    """One property of a complete batch: its values, and the row of each value."""
-
-    values: Any
-    rows: Any
 
 
 # The members of properties; those that are lists count their items.

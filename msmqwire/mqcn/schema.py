@@ -8,16 +8,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import reduce
 from operator import or_
-from typing import Any
+from typing import Any, get_args
 
 from msmqwire.columns.fields import Field, Header, Violations, fault_names, packet_table
 from msmqwire.columns.schema import BYTES, GUID, INT64, TEXT, UINT32, Enumeration, ListOf, StructOf
 from msmqwire.mqcn.property_sets import PROPERTY_SETS
+from msmqwire.mqcn.values import Object, Operation
 from msmqwire.properties.table import KINDS, NUMBERED
 from msmqwire.properties.vartype import TYPE_NAMES
 
-OPERATIONS = ("create", "change", "delete")
-OBJECTS = ("queue", "machine")
+OPERATIONS: tuple[str, ...] = get_args(Operation)
+OBJECTS: tuple[str, ...] = get_args(Object)
 
 
 class Violation(Violations):

@@ -7,13 +7,13 @@ import numpy as np
 from msmqwire.mqsd._batch import decode_batch
 from msmqwire.mqsd._encode import encode_batch
 from msmqwire.mqsd._packet import (
-    DirectoryServiceServer,
     TopologyClientRequest,
     TopologyServerReply,
     decode,
     encode,
 )
 from msmqwire.mqsd.schema import REPLY_COLUMNS, REQUEST_COLUMNS, TOPOLOGY, Violation
+from msmqwire.mqsd.values import DirectoryServiceServer
 
 __all__ = [
     "HEADER_DTYPE",

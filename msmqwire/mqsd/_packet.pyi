@@ -1,17 +1,14 @@
 from collections.abc import Iterable, Sequence
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
 from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import Buffer
 
-Transport = Literal["unknown", "udp", "ipx"]
+from msmqwire.mqsd.values import DirectoryServiceServer
 
-class DirectoryServiceServer(NamedTuple):
-    name: str
-    ip: bool = True
-    ipx: bool = False
+Transport = Literal["unknown", "udp", "ipx"]
 
 class TopologyPacket:
     version: Final[int]

@@ -1,7 +1,6 @@
 """MS-MQSD packets one at a time: [MS-MQSD] 2.2. The layout and the kernel are in _kernel.pxd."""
 
 from inspect import signature
-from typing import NamedTuple
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.stddef cimport size_t
@@ -25,6 +24,7 @@ import numpy as np
 
 from msmqwire.errors import EncodeError
 from msmqwire.mqsd.schema import FIELDS, TRANSPORTS, Violation
+from msmqwire.mqsd.values import DirectoryServiceServer
 
 cdef dict ACCEPTED = accepted_transports(TRANSPORTS)
 
@@ -39,14 +39,6 @@ NO_COLUMNS.ipx = NULL
 
 
 # --- Packets ---
-
-
-class DirectoryServiceServer(NamedTuple):
-    """One entry of a DirectoryServiceServerArray: a NetBIOS name and the transports its server speaks."""
-
-    name: str
-    ip: bool = True
-    ipx: bool = False
 
 
 cdef class TopologyPacket:

@@ -1,0 +1,50 @@
+"""Parts of change notifications as values."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+
+Operation = Literal["create", "change", "delete"]
+Object = Literal["queue", "machine"]
+
+#: The operation of each Event, from 1.
+_OPERATIONS: tuple[Operation, ...] = ("create", "change", "delete", "change")
+
+
+class PropertyValue(NamedTuple):
+    """A PROPID and its value, as ``propvariant.decode`` returns it for the PROPID's type."""
+
+    id: int
+    value: Any
+
+
+class PropertyColumn(NamedTuple):
+    """One property of a complete batch: its values, and the row of each value."""
+
+    values: Any
+    rows: NDArray[np.uint32]
+
+
+class NotificationBody(NamedTuple):
+    """The change of a message of version 2: [MS-MQCN] 2.2.5.
+
+    ``event`` is 1 when a queue was created, 2 changed, 3 deleted, and 4 when a machine was changed.
+    """
+
+    event: int
+    object_guid: UUID
+    domain_controller: str
+
+    @property
+    def operation(self) -> Operation:
+        """The operation of Event: ``"create"``, ``"change"`` or ``"delete"``."""
+        return _OPERATIONS[self.event - 1]
+
+    @property
+    def object(self) -> Object:
+        """What is changed: ``"queue"``, or ``"machine"`` for Event 4."""
+        return "machine" if self.event == 4 else "queue"
