@@ -8,8 +8,12 @@ A vector is a table of ``<format>.toml``:
     the bytes; white space, ``|`` and ``#`` comments to the end of the line are ignored. Text between apostrophes
     is UTF-16LE, ``5a*512`` repeats the bytes before the asterisk 512 times, ``<name>`` is one of the file's
     ``[pieces]``.
+``base``
+    in place of ``hex``, the name of a vector with few other bytes and columns: ``patch`` has the bytes from an offset
+    on, ``append`` the bytes at the end, ``size`` the number of bytes that are left; ``packet`` has the other columns
+    (of a notification, those of its only row), and ``absent`` the columns that are null.
 ``transports``
-    its transports; all of them when absent.
+    its transports; those of the base, or all of them, when absent.
 ``packet``
     the fields, under the names of the table's columns; absent when the bytes are not a packet. A name with a lone
     surrogate, which TOML cannot hold, is given as its code units (``units``).
@@ -34,7 +38,9 @@ One vector drives decode, encode, the batch, every truncation, trailing bytes an
 
 from __future__ import annotations
 
+import copy
 import re
+import struct
 import tomllib
 import uuid
 from collections.abc import Iterator
@@ -107,13 +113,9 @@ def _data(text: str, pieces: dict[str, str] | None = None) -> bytes:
     return bytes.fromhex(re.sub(r"#[^\n]*|\||'([^']*)'|([0-9a-f]+)\*([0-9]+)|<([a-z]+)>", plain, text))
 
 
-def _units(units: list[int]) -> bytes:
-    return b"".join(unit.to_bytes(2, "little") for unit in units)
-
-
 def _text(value: Any) -> bytes:
     """The code units of a text; one with a lone surrogate is given as them."""
-    return _units(value["units"]) if isinstance(value, dict) else units_of(value)
+    return struct.pack(f"<{len(value['units'])}H", *value["units"]) if isinstance(value, dict) else units_of(value)
 
 
 def _server(item: dict[str, Any]) -> Server:
@@ -226,18 +228,57 @@ def _outcomes(item: dict[str, Any], transports: tuple[Transport, ...]) -> Iterat
             yield Outcome(transport, True, item.get("packet"), violations, None)
 
 
+_KEYS = frozenset(
+    (
+        "name", "section", "hex", "base", "patch", "append", "size", "transports", "exact", "packet", "absent",
+        "fault", "violations", "strict_fault", "table",
+    )
+)  # fmt: skip
+
+
+def _patched(data: bytes, item: dict[str, Any]) -> bytes:
+    """The bytes of a base as the vector has them."""
+    for offset, other in item.get("patch", {}).items():
+        start, new = int(offset), _data(other)
+        data = data[:start] + new + data[start + len(new) :]
+    return data[: item.get("size")] + _data(item.get("append", ""))
+
+
+def _inherit(item: dict[str, Any], base: dict[str, Any]) -> None:
+    """What a vector does not say is as in its base; a vector with a fault has no packet."""
+    for key in ("transports", "table"):
+        if key in base:
+            item.setdefault(key, base[key])
+    if "fault" in item:
+        return
+    packet, stated = base["packet"], item.get("packet", {})
+    columns = packet["rows"][0] if len(packet.get("rows", ())) == 1 else packet
+    columns |= stated
+    absent = [each for each in base.get("absent", ()) if each not in stated] + item.get("absent", [])
+    item["packet"] = packet
+    if "table" in item:
+        item["absent"] = absent
+    else:
+        for column in absent:
+            del columns[column]
+
+
 @cache
 def load(name: str) -> tuple[Vector, ...]:
     """Every vector of one format, e.g. ``load("mqsd")``."""
-    known = {
-        "name", "section", "hex", "transports", "exact", "packet", "fault", "violations", "strict_fault", "table",
-        "absent",
-    }  # fmt: skip
     vectors = []
     file = tomllib.loads((HERE / f"{name}.toml").read_text("utf-8"))
+    pieces = file.get("pieces")
+    bases = {item["name"]: copy.deepcopy(item) for item in file["vector"] if "base" not in item}
     for item in file["vector"]:
-        if unknown := set(item) - known:
+        if unknown := set(item) - _KEYS:
             raise ValueError(f"{item['name']}: {sorted(unknown)}")
+        if "base" in item:
+            base = copy.deepcopy(bases[item["base"]])
+            data = _patched(_data(base["hex"], pieces), item)
+            _inherit(item, base)
+        else:
+            data = _data(item["hex"], pieces)
         if "table" in item:
             if "packet" in item:
                 defaults = file["defaults"].get(item["table"], {})
@@ -249,7 +290,6 @@ def load(name: str) -> tuple[Vector, ...]:
             _notification(item["packet"], item.get("violations", {}).get("any", []))
         else:
             _topology(item.get("packet", {}))
-        data = _data(item["hex"], file.get("pieces"))
         outcomes, exact = tuple(_outcomes(item, _FORMATS[name])), item.get("exact", True)
         vectors.append(Vector(item["name"], item["section"], data, outcomes, exact, item.get("table", "")))
     return tuple(vectors)
