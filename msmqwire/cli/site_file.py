@@ -6,9 +6,9 @@ import difflib
 import os
 import tomllib
 import uuid
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from ipaddress import AddressValueError, IPv4Address, IPv4Network, NetmaskValueError
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from msmqwire.cli.arguments import parse_guid
 from msmqwire.cli.console import CommandError
@@ -21,25 +21,6 @@ from msmqwire.mqsd import DirectoryServiceServer, TopologyClientRequest
 from msmqwire.net import DISCOVERY_PORT
 from msmqwire.net.discovery_server import Address
 
-Value = TypeVar("Value")
-
-_TABLES = {
-    "enterprise": ("id", "check"),
-    "site": ("id", "connected_networks", "servers"),
-    "listen": ("addresses", "port"),
-    "allow": ("networks",),
-    "limits": (
-        "network_prefix",
-        "network_rate",
-        "network_burst",
-        "total_rate",
-        "total_burst",
-        "address_bytes",
-        "network_bytes",
-    ),
-    "directory": ("source", "machine"),
-}
-_SERVER_KEYS = ("name", "ip", "ipx")
 _KINDS: dict[type, str] = {
     str: "text in quotes",
     bool: "true or false",
@@ -48,7 +29,7 @@ _KINDS: dict[type, str] = {
     list: "a list in brackets",
     dict: "a table",
 }
-_NO_DEFAULT: Any = object()
+_REQUIRED: Any = object()
 
 
 class SiteFile(NamedTuple):
@@ -76,35 +57,49 @@ def read_site_file(path: str) -> SiteFile:
             raise CommandError(f"{path}: not TOML: {error}") from None
     if unknown := _unknown(found, _TABLES):
         raise CommandError(f"{path}: [{unknown[0]}]: no such table; {unknown[1]}")
-    tables = (_table(path, found, name, keys) for name, keys in _TABLES.items())
-    enterprise, site, listen, allow, limits, directory = tables
+    enterprise, site, listen, allow, limits, directory = (_table(path, found, name) for name in _TABLES)
     if directory.values:
         _take_from_directory(directory, enterprise.values, site.values)
+    servers = [_server(path, number, entry) for number, entry in enumerate(site["servers"], 1)]
+    if not listen["addresses"]:
+        raise listen.error("addresses", "must name one address at least")
     return SiteFile(
         site=Site(
-            enterprise_id=enterprise.converted("id", parse_guid),
-            site_id=site.converted("id", parse_guid),
-            connected_networks=tuple(site.items("connected_networks", parse_guid)),
-            servers=tuple(_server(path, number, entry) for number, entry in enumerate(site.tables("servers"), 1)),
+            enterprise_id=enterprise["id"],
+            site_id=site["id"],
+            connected_networks=site["connected_networks"],
+            servers=tuple(servers),
         ),
         policy=Policy(
-            allowed=tuple(allow.items("networks", _network, [])),
-            check_enterprise=enterprise.get("check", bool, DEFAULT_POLICY.check_enterprise),
-            network_rate=limits.rate("network", DEFAULT_POLICY.network_rate),
-            total_rate=limits.rate("total", DEFAULT_POLICY.total_rate),
-            network_prefix=limits.integer("network_prefix", 1, 32, DEFAULT_POLICY.network_prefix),
-            address_bytes=limits.integer("address_bytes", 1, 1_000_000_000, DEFAULT_POLICY.address_bytes),
-            network_bytes=limits.integer("network_bytes", 1, 1_000_000_000, DEFAULT_POLICY.network_bytes),
+            allowed=allow["networks"],
+            check_enterprise=enterprise["check"],
+            network_rate=_rate(limits, "network"),
+            total_rate=_rate(limits, "total"),
+            network_prefix=limits["network_prefix"],
+            address_bytes=limits["address_bytes"],
+            network_bytes=limits["network_bytes"],
         ),
-        addresses=_addresses(listen),
+        addresses=tuple((address, listen["port"]) for address in listen["addresses"]),
     )
+
+
+class _Key(NamedTuple):
+    """A key of a table: the type of its value, how that is converted, and what it is by default.
+
+    ``item`` is the type of the items of a list, which are converted one by one.
+    """
+
+    kind: type
+    convert: Callable[[Any], Any] = lambda value: value
+    default: Any = _REQUIRED
+    item: type | None = None
 
 
 class _Table:
     """A table of the file, with only these keys."""
 
-    def __init__(self, path: str, name: str, values: dict[str, Any], keys: Collection[str]) -> None:
-        self.path, self.name, self.values = path, name, values
+    def __init__(self, path: str, name: str, values: dict[str, Any], keys: Mapping[str, _Key]) -> None:
+        self.path, self.name, self.values, self._keys = path, name, values, keys
         if unknown := _unknown(values, keys):
             raise self.error(unknown[0], f"no such key; {unknown[1]}")
 
@@ -112,67 +107,39 @@ class _Table:
         """The error of one key."""
         return CommandError(f"{self.path}: {self.name} {key}: {problem}")
 
-    def get(self, key: str, kind: type[Value], default: Value = _NO_DEFAULT) -> Value:
-        """A value of one kind."""
-        if key not in self.values:
-            if default is _NO_DEFAULT:
-                raise self.error(key, f"is missing; it is {_KINDS[kind]}")
-            return default
-        value = self.values[key]
-        self._check(key, value, kind)
-        return value if kind is not float else float(value)  # type: ignore[return-value]
+    def __getitem__(self, name: str) -> Any:
+        """The value of a key, checked and converted."""
+        key = self._keys[name]
+        if name not in self.values:
+            if key.default is _REQUIRED:
+                raise self.error(name, f"is missing; it is {_KINDS[key.kind]}")
+            return key.default
+        if key.item is None:
+            return self._converted(name, self.values[name], key.kind, key.convert)
+        items = enumerate(self._converted(name, self.values[name], list, list))
+        return tuple(self._converted(f"{name}[{number}]", item, key.item, key.convert) for number, item in items)
 
-    def _check(self, key: str, value: Any, kind: type) -> None:
-        wanted = (int, float) if kind is float else (kind,)
-        if type(value) not in wanted:
-            raise self.error(key, f"must be {_KINDS[kind]}, not {_shown(value)}")
-
-    def converted(self, key: str, convert: Callable[[str], Value]) -> Value:
-        """A text, converted."""
-        return self._convert(key, self.get(key, str), convert)
-
-    def items(self, key: str, convert: Callable[[str], Value], default: list[str] = _NO_DEFAULT) -> list[Value]:
-        """A list of texts, converted."""
-        found = []
-        for number, item in enumerate(self.get(key, list, default)):
-            self._check(f"{key}[{number}]", item, str)
-            found.append(self._convert(f"{key}[{number}]", item, convert))
-        return found
-
-    def _convert(self, key: str, text: str, convert: Callable[[str], Value]) -> Value:
+    def _converted(self, place: str, value: Any, kind: type, convert: Callable[[Any], Any]) -> Any:
+        if type(value) not in ((int, float) if kind is float else (kind,)):
+            raise self.error(place, f"must be {_KINDS[kind]}, not {_shown(value)}")
         try:
-            return convert(text)
+            return convert(value)
         except ValueError as error:
-            raise self.error(key, str(error)) from None
-
-    def tables(self, key: str) -> list[dict[str, Any]]:
-        """A list of tables, [[...]] in the file."""
-        found = self.get(key, list, [])
-        for number, item in enumerate(found):
-            self._check(f"{key}[{number}]", item, dict)
-        return found
-
-    def integer(self, key: str, low: int, high: int, default: int) -> int:
-        """An integer within limits."""
-        number = self.get(key, int, default)
-        if not low <= number <= high:
-            raise self.error(key, f"must be from {low:,} to {high:,}, not {number:,}")
-        return number
-
-    def rate(self, name: str, default: Rate) -> Rate:
-        """A rate with its burst."""
-        burst = self.integer(f"{name}_burst", 1, 1_000_000_000, default.burst)
-        try:
-            return Rate(self.get(f"{name}_rate", float, default.per_second), burst)
-        except ValueError as error:
-            raise self.error(f"{name}_rate", str(error)) from None
+            raise self.error(place, str(error)) from None
 
 
-def _table(path: str, found: dict[str, Any], name: str, keys: Collection[str]) -> _Table:
+def _table(path: str, found: dict[str, Any], name: str) -> _Table:
     values = found.get(name, {})
     if not isinstance(values, dict):
         raise CommandError(f"{path}: {name}: must be a table, [{name}], not {_shown(values)}")
-    return _Table(path, f"[{name}]", values, keys)
+    return _Table(path, f"[{name}]", values, _TABLES[name])
+
+
+def _rate(limits: _Table, name: str) -> Rate:
+    try:
+        return Rate(limits[f"{name}_rate"], limits[f"{name}_burst"])
+    except ValueError as error:
+        raise limits.error(f"{name}_rate", str(error)) from None
 
 
 def _unknown(given: Collection[str], known: Collection[str]) -> tuple[str, str] | None:
@@ -186,7 +153,7 @@ def _unknown(given: Collection[str], known: Collection[str]) -> tuple[str, str] 
 
 def _take_from_directory(given: _Table, enterprise: dict[str, Any], site: dict[str, Any]) -> None:
     """Set the keys that the file leaves out to what a directory has of a machine: [MS-MQSD] 3.2.1.1."""
-    source, name = given.get("source", str), given.get("machine", str)
+    source, name = given["source"], given["machine"]
     if not is_url(source):
         source = os.path.join(os.path.dirname(given.path), source)
     directory = open_directory(source)
@@ -213,8 +180,8 @@ def _take_from_directory(given: _Table, enterprise: dict[str, Any], site: dict[s
 
 def _server(path: str, number: int, entry: dict[str, Any]) -> DirectoryServiceServer:
     name = f"[[site.servers]] number {number}"
-    table = _Table(path, name, entry, _SERVER_KEYS)
-    server = DirectoryServiceServer(table.get("name", str), table.get("ip", bool, True), table.get("ipx", bool, False))
+    table = _Table(path, name, entry, _SERVER)
+    server = DirectoryServiceServer(table["name"], table["ip"], table["ipx"])
     nil = uuid.UUID(int=0)
     request = TopologyClientRequest(enterprise_id=nil, request_id=nil, site_id=nil)
     elsewhere = Site(enterprise_id=nil, site_id=uuid.UUID(int=1), connected_networks=(nil,), servers=(server,))
@@ -223,14 +190,6 @@ def _server(path: str, number: int, entry: dict[str, Any]) -> DirectoryServiceSe
     except EncodeError as error:
         raise table.error("name", error.reason) from None
     return server
-
-
-def _addresses(listen: _Table) -> tuple[Address, ...]:
-    port = listen.integer("port", 0, 65535, DISCOVERY_PORT)
-    addresses = listen.items("addresses", _address, ["127.0.0.1"])
-    if not addresses:
-        raise listen.error("addresses", "must name one address at least")
-    return tuple((address, port) for address in addresses)
 
 
 def _address(text: str) -> str:
@@ -251,3 +210,43 @@ def _shown(value: Any) -> str:
     if isinstance(value, dict):
         return "a table"
     return f"{value!r}" if not isinstance(value, bool) else str(value).lower()
+
+
+def _within(low: int, high: int) -> Callable[[int], int]:
+    """A conversion that refuses integers outside of limits."""
+
+    def convert(number: int) -> int:
+        if not low <= number <= high:
+            raise ValueError(f"must be from {low:,} to {high:,}, not {number:,}")
+        return number
+
+    return convert
+
+
+_MANY = _within(1, 1_000_000_000)
+_DEFAULT = DEFAULT_POLICY
+
+_TABLES: dict[str, dict[str, _Key]] = {
+    "enterprise": {"id": _Key(str, parse_guid), "check": _Key(bool, default=_DEFAULT.check_enterprise)},
+    "site": {
+        "id": _Key(str, parse_guid),
+        "connected_networks": _Key(list, parse_guid, item=str),
+        "servers": _Key(list, default=(), item=dict),
+    },
+    "listen": {
+        "addresses": _Key(list, _address, ("127.0.0.1",), item=str),
+        "port": _Key(int, _within(0, 65535), DISCOVERY_PORT),
+    },
+    "allow": {"networks": _Key(list, _network, (), item=str)},
+    "limits": {
+        "network_prefix": _Key(int, _within(1, 32), _DEFAULT.network_prefix),
+        "network_rate": _Key(float, float, _DEFAULT.network_rate.per_second),
+        "network_burst": _Key(int, _MANY, _DEFAULT.network_rate.burst),
+        "total_rate": _Key(float, float, _DEFAULT.total_rate.per_second),
+        "total_burst": _Key(int, _MANY, _DEFAULT.total_rate.burst),
+        "address_bytes": _Key(int, _MANY, _DEFAULT.address_bytes),
+        "network_bytes": _Key(int, _MANY, _DEFAULT.network_bytes),
+    },
+    "directory": {"source": _Key(str), "machine": _Key(str)},
+}
+_SERVER = {"name": _Key(str), "ip": _Key(bool, default=True), "ipx": _Key(bool, default=False)}
