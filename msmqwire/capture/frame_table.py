@@ -30,7 +30,7 @@ class FrameReader(ArrowReader):
         import pyarrow as pa
 
         self.schema = FRAMES.arrow_schema(dictionaries=False).append(pa.field("data", pa.binary()))
-        self._capture = Capture(source, ReadOptions(**keywords), table=FRAMES)
+        self._inner = self._capture = Capture(source, ReadOptions(**keywords), table=FRAMES)
         self.stats = self._capture.stats
 
     def __next__(self) -> pa.RecordBatch:
@@ -40,10 +40,3 @@ class FrameReader(ArrowReader):
         data = pa.array(block.payloads).cast(pa.binary())  # type: ignore[call-overload]  # it has __arrow_c_array__
         columns = block.capture.to_arrow(dictionaries=False).columns
         return pa.RecordBatch.from_arrays([*columns, data], schema=self.schema)
-
-    def _has_ended(self) -> bool:
-        return self._capture._has_ended()
-
-    def close(self) -> None:
-        """Close the file that is being read. Record batches stay valid; there are no more of them."""
-        self._capture.close()

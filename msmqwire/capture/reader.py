@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
@@ -36,10 +35,12 @@ Item = TypeVar("Item")
 class ClosingIterator(Iterator[Item]):
     """An iterator over what files contain; a context manager that closes the files.
 
-    Files are read once: to iterate again after the end raises ``RuntimeError``.
+    Files are read once: to iterate again after the end raises ``RuntimeError``. An iterator over what another one
+    returns has that as ``_inner``.
     """
 
     stats: CaptureStats
+    _inner: ClosingIterator[Any]
     _was_iterated = False
 
     def __iter__(self) -> Self:
@@ -48,13 +49,13 @@ class ClosingIterator(Iterator[Item]):
         self._was_iterated = True
         return self
 
-    @abstractmethod
     def _has_ended(self) -> bool:
         """Whether there is nothing more: all was read, or the reader was closed."""
+        return self._inner._has_ended()
 
-    @abstractmethod
     def close(self) -> None:
         """Close the file that is being read. What was returned stays valid; the iterator has ended."""
+        self._inner.close()
 
     def _contents(self) -> str:
         """The counts that ``repr`` shows."""
@@ -325,7 +326,7 @@ class Checkpoints(ClosingIterator[Checkpoint]):
     def __init__(self, capture: Capture, size: int) -> None:
         if size < 1:
             raise ValueError(f"size={size} must be at least 1")
-        self._capture = capture
+        self._inner = self._capture = capture
         self._size = size
         self.stats = capture.stats
 
@@ -334,13 +335,6 @@ class Checkpoints(ClosingIterator[Checkpoint]):
         if checkpoint is None:
             raise StopIteration
         return checkpoint
-
-    def _has_ended(self) -> bool:
-        return self._capture._has_ended()
-
-    def close(self) -> None:
-        """Close the file that is being read; there are no more checkpoints."""
-        self._capture.close()
 
 
 def open(source: Source, options: ReadOptions | None = None, **keywords: Unpack[ReadKeywords]) -> Capture:

@@ -512,7 +512,7 @@ class TableReader(ArrowReader):
     """
 
     def __init__(self, reader: TablesReader, columns: Iterable[str] | None = None) -> None:
-        self._reader = reader
+        self._inner = self._reader = reader
         (self._table,) = reader.tables.values()
         self._names = self._table.schema.names if columns is None else list(dict.fromkeys(columns))
         self._is_in_order = self._names == self._table.schema.names
@@ -593,13 +593,6 @@ class TableReader(ArrowReader):
         self._table.use_text_guids()
         self.schema = self._ordered_schema()
         return self.to_table()
-
-    def _has_ended(self) -> bool:
-        return self._reader._has_ended()
-
-    def close(self) -> None:
-        """Close the file that is being read. Record batches stay valid; there are no more of them."""
-        self._reader.close()
 
     def _contents(self) -> str:
         return f"{self.rows:,} rows of {self._table.name}, {len(self.schema)} columns,"

@@ -188,25 +188,23 @@ class SessionServer:
         finally:
             del self._sessions[task]
 
-    def _has_room(self, address: str) -> bool:
-        """Whether there is room for another session of an address; one that is not initialized makes it."""
+    def _rivals(self, address: str) -> list[_AcceptedSession] | None:
+        """The sessions of which one has to make room for another of an address; None if there is room."""
         network = network_of(address)
         same = [session for session in self._sessions.values() if session.network == network]
         if len(same) >= self._max_sessions_per_address:
-            return _abort_one_that_waits(same)
-        if len(self._sessions) >= self._max_sessions:
-            return _abort_one_that_waits([*self._sessions.values()])
-        return True
+            return same
+        return [*self._sessions.values()] if self.sessions >= self._max_sessions else None
+
+    def _has_room(self, address: str) -> bool:
+        """Whether there is room for another session of an address; one that is not initialized makes it."""
+        rivals = self._rivals(address)
+        return rivals is None or _abort_one_that_waits(rivals)
 
     def _is_full(self, address: str) -> bool:
         """Whether a session would be refused."""
-        network = network_of(address)
-        same = [session for session in self._sessions.values() if session.network == network]
-        if len(same) >= self._max_sessions_per_address:
-            return all(session.acceptor.is_open for session in same)
-        return self.sessions >= self._max_sessions and all(
-            session.acceptor.is_open for session in self._sessions.values()
-        )
+        rivals = self._rivals(address)
+        return rivals is not None and all(session.acceptor.is_open for session in rivals)
 
 
 def _abort_one_that_waits(sessions: Sequence[_AcceptedSession]) -> bool:
