@@ -57,7 +57,7 @@ import stat
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from msmqwire.cli.arguments import (
     CAPTURE_HELP,
@@ -212,7 +212,8 @@ def _decode_captures(options: argparse.Namespace, format: str) -> int:
     written = tables[:1] if format in ONE_TABLE else tables
     names, refused = capture_files(options.files)
     jobs = _jobs(options, names)
-    reading = _read_options(options, names, tables, written, format, jobs, condition)
+    shown = {table: _shown(table, options, format) for table in written}
+    reading = _read_options(options, names, {**dict.fromkeys(tables, ("frame",)), **shown}, jobs, condition)
     waits, found = format == "table" and len(tables) > 1, 0
     if waits and not options.quiet:
         _announce_wait(names)
@@ -221,7 +222,7 @@ def _decode_captures(options: argparse.Namespace, format: str) -> int:
         progress(names, wanted=not (options.quiet or is_terminal(options.output))) as show,
         open_target(options.output, names, jobs) as sink,
     ):
-        schemas = {name: _shown(reader.tables[name].schema, name, options, format) for name in written}
+        schemas = {table: _schema(reader.tables[table].schema, shown[table]) for table in written}
         if condition is not None:
             _check_condition(condition, [reader.tables[name].schema for name in tables])
         output: _OneByOne | _AsRead = (
@@ -258,20 +259,17 @@ def _decode_captures(options: argparse.Namespace, format: str) -> int:
 def _read_options(
     options: argparse.Namespace,
     names: Sequence[str],
-    tables: Sequence[str],
-    written: Sequence[str],
-    format: str,
+    columns: Mapping[str, Sequence[str]],
     jobs: int,
     condition: Condition | None,
 ) -> ReadOptions:
-    columns: dict[str, Sequence[str]] = {table: ("frame",) for table in tables if table not in written}
-    columns |= {table: shown for table in written if (shown := _columns(table, options, format))}
+    """How to read captures, for these columns of each table."""
     if condition is not None:
         columns = {table: tuple({*chosen, *condition.columns(table)}) for table, chosen in columns.items()}
     if made := _made(options):
         from msmqwire.insight.bodies import NEEDED
 
-        columns["messages"] = tuple(({*columns["messages"]} - {*made}) | {*NEEDED})
+        columns = {**columns, "messages": tuple(({*columns["messages"]} - {*made}) | {*NEEDED})}
     return read_options(
         options, names, columns=columns, guid=options.guid, dictionaries=False, strict=options.strict, jobs=jobs
     )
@@ -366,25 +364,27 @@ class _OneByOne:
             spool.close()
 
 
-def _columns(table: str, options: argparse.Namespace, format: str) -> Sequence[str] | None:
-    """The columns of a table to write; None for all."""
+def _shown(table: str, options: argparse.Namespace, format: str) -> Sequence[str]:
+    """The columns of a table to write, in their order."""
+    from msmqwire.capture import table_columns
+
     if options.columns:
         return options.columns  # type: ignore[no-any-return]
+    names = table_columns(table)
     if format in ("table", "brief"):
         from msmqwire.cli.formats.people import columns_shown
 
-        return columns_shown(table)
-    return None
+        wanted = columns_shown(table)
+        return names if wanted is None else [name for name in names if name in wanted]
+    return names
 
 
-def _shown(schema: pa.Schema, table: str, options: argparse.Namespace, format: str) -> pa.Schema:
-    """The schema of the columns to write; the condition may need more of them."""
+def _schema(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
+    """The schema of the columns to write; those that are made here are text."""
     import pyarrow as pa
 
-    chosen = _columns(table, options, format)
-    for name in _made(options) if table == "messages" else ():
-        schema = schema.append(pa.field(name, pa.string()))
-    return _ordered(schema, options.columns or (chosen and [name for name in schema.names if name in set(chosen)]))
+    known = {field.name: field for field in schema}
+    return pa.schema([known.get(name, pa.field(name, pa.string())) for name in names])
 
 
 def _made(options: argparse.Namespace) -> list[str]:
@@ -415,13 +415,6 @@ def _check_condition(condition: Condition, schemas: Sequence[pa.Schema]) -> None
 
 def _refuse_where(options: argparse.Namespace, tables: Sequence[str]) -> NoReturn:
     raise CommandError(f"--where {options.where}: {', '.join(tables)} lacks columns of the condition")
-
-
-def _ordered(schema: Any, names: Sequence[str] | None) -> pa.Schema:
-    """The requested columns in their order; all columns by default."""
-    import pyarrow as pa
-
-    return pa.schema([schema.field(name) for name in names]) if names else schema
 
 
 def _announce_wait(names: Sequence[str]) -> None:
