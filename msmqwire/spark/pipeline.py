@@ -31,7 +31,7 @@ from msmqwire.capture.parquet import Compression
 from msmqwire.capture.stats import FrameCounts
 from msmqwire.errors import CaptureError, counted
 from msmqwire.spark.executors import sent
-from msmqwire.spark.lake.accounting import AccountingRow, Seam, SourceAccount, check_files
+from msmqwire.spark.lake.accounting import Seam, SourceAccount, check_files
 from msmqwire.spark.lake.captures import HEAD, Identity, Known, capture_numbers, identify, measure
 from msmqwire.spark.lake.commit import Group, Lake
 from msmqwire.spark.lake.growth import SMALLEST, digest_before, seam_name
@@ -478,46 +478,47 @@ class _Run:
         for group in groups:
             for row in group.rows:
                 if group not in refused:
-                    self.summary.add(row.account.read)
+                    self.summary.add(row.read)
                     if row.grown is not None:
                         self.lake.storage.delete([seam_name(row.grown.capture, row.grown.length)])
                 elif row.is_capture and self._is_held(row):
-                    self.summary.duplicates.append(row.account.file)
+                    self.summary.duplicates.append(row.file)
                 else:
-                    self.grown.pop(row.account.file, None)
-                    again.append(self.files[row.account.file])
+                    self.grown.pop(row.file, None)
+                    again.append(self.files[row.file])
         return again
 
-    def _is_held(self, row: AccountingRow) -> bool:
+    def _is_held(self, row: SourceAccount) -> bool:
         """Whether the lake has a capture by now, of another file or of another run."""
-        key = str(row.account.key)
+        key = str(row.key)
         if self.states.get(key, key) != key:
             return True
         found = self.lake.known.capture(key)
         return (
             found is not None
             and found.run > self.overwrite_before
-            and self.lake.known.holds(key, row.account.length, self.settings)
+            and self.lake.known.holds(key, row.length, self.settings)
         )
 
-    def _is_earlier(self, row: AccountingRow, known: Known) -> bool:
+    def _is_earlier(self, row: SourceAccount, known: Known) -> bool:
         """Whether a small capture is what a known one was before it has grown; the file of this is read again."""
-        lengths = [row.account.length, known.length]
+        lengths = [row.length, known.length]
         identity = SourceCalls(identify, self.options.storage_options)([(known.name, lengths)]).get(known.name)
-        if identity is None or not {row.account.key, known.key} <= {identity.key, *identity.grown_from}:
+        if identity is None or not {row.key, known.key} <= {identity.key, *identity.grown_from}:
             return False
-        self.states[str(row.account.key)] = str(known.key)
+        self.states[str(row.key)] = str(known.key)
         return True
 
-    def _row(self, account: SourceAccount) -> AccountingRow:
+    def _row(self, account: SourceAccount) -> SourceAccount:
+        """The account with what this run knows of its file."""
         file = self.files[account.file]
-        row = AccountingRow(account, file.size, file.modified_ns, self.settings)
+        account.size, account.modified_ns, account.settings = file.size, file.modified_ns, self.settings
         if account.new is not None:
-            row.grown, seam = self.grown[account.file]
-            row.ending = seam.ending
+            account.grown, seam = self.grown[account.file]
+            account.ending = seam.ending
         elif account.file in self.grown:
             account.capture = next(self.numbers)
-        return row
+        return account
 
     def _note_copies(self, files: Sequence[SourceFile]) -> None:
         """Commit rows for files whose captures the lake has under another name or time, so that no run opens them."""
@@ -533,9 +534,8 @@ class _Run:
             account = SourceAccount(file.name, next(self.numbers), key, found.length, bytes=file.size)
             if identity is not None:
                 account.length, account.grown_from = identity.length or found.length, identity.grown_from
-            row = self._row(account)
-            row.duplicate_of = found.capture
-            rows.append(row)
+            account.duplicate_of = found.capture
+            rows.append(self._row(account))
         self.lake.commit([Group(rows, [])], self.compression)
 
 

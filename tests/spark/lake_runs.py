@@ -17,7 +17,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError, TableNotFoundError
 
 from msmqwire.spark.lake import commit as protocol
-from msmqwire.spark.lake.accounting import AccountingRow, SourceAccount
+from msmqwire.spark.lake.accounting import SourceAccount
 from msmqwire.spark.lake.captures import capture_numbers
 from msmqwire.spark.lake.commit import Group, Lake
 from msmqwire.spark.lake.dayfiles import DayFiles, WrittenFile
@@ -64,7 +64,8 @@ def decoded(storage: Storage, captures: Captures, numbers: Iterator[int]) -> Gro
     for file, (number, count) in numbered.items():
         account = SourceAccount(file, number, key=f"key of {file}", length=count, bytes=count)
         account.rows, account.faults = {"topology": count}, {"truncated": 1}
-        rows.append(AccountingRow(account, count, count, SETTINGS))
+        account.size, account.modified_ns, account.settings = count, count, SETTINGS
+        rows.append(account)
     return Group(rows, write_rows(storage, numbered, f"{next(numbers):032x}"))
 
 

@@ -65,7 +65,7 @@ class AccountingError(MsmqWireError):
 
 @dataclass
 class SourceAccount(FrameCounts):
-    """The result of decoding one source, with the counts of frames of ``CaptureStats``.
+    """The result of decoding one source, with the counts of frames of ``CaptureStats``: a row of ``accounting``.
 
     Attributes
     ----------
@@ -105,6 +105,19 @@ class SourceAccount(FrameCounts):
         Where reading resumes when the capture has grown.
     new : SourceAccount or None
         What was read now of a capture that has grown; None: all of it.
+    size : int
+    modified_ns : int or None
+        Of the file when the run found it.
+    settings : str
+        How it was decoded; with other settings it has other rows.
+    duplicate_of : int or None
+        The number of the capture that it is a copy of; it has no rows then.
+    replaces : list of Known
+        The rows whose place it takes.
+    grown : Known or None
+        The row of the capture before it has grown; it has the same number, and its place is taken as well.
+    ending : Ending or None
+        The rows that the capture had because it ended there; they are deleted.
     """
 
     file: str
@@ -126,6 +139,18 @@ class SourceAccount(FrameCounts):
     problem: str | None = None
     seam: Seam | None = None
     new: SourceAccount | None = None
+    size: int = 0
+    modified_ns: int | None = None
+    settings: str = ""
+    duplicate_of: int | None = None
+    replaces: list[Known] = field(default_factory=list)
+    grown: Known | None = None
+    ending: Ending | None = None
+
+    @property
+    def is_capture(self) -> bool:
+        """Whether it has rows: it is no copy of another, and could be read."""
+        return self.problem is None and self.duplicate_of is None
 
     @property
     def read(self) -> SourceAccount:
@@ -222,6 +247,26 @@ class SourceAccount(FrameCounts):
             ),
         )
 
+    def values(self, run: int, plan: str) -> dict[str, object]:
+        """Its row of ``accounting``, as of a run."""
+        row: dict[str, object] = {name: getattr(self, name, None) for name in ACCOUNTING.names}
+        shown = shown_name(self.file)
+        row.update(
+            run=run,
+            plan=plan,
+            file=shown,
+            name=None if shown == self.file else os.fsencode(self.file),
+            first_time=_microseconds(self.first_ns),
+            last_time=_microseconds(self.last_ns),
+            streams={name: getattr(self.streams, name) for name in _STREAMS},
+            rows=list(self.rows.items()),
+            faults=sorted(self.faults.items()),
+            **{name: sorted(getattr(self, name).items()) for name in _NAMED},
+            losses=[{"offset": offset, "what": what} for offset, what in self.losses],
+            replaces=[one.capture for one in self.replaces],
+        )
+        return row
+
 
 def check_files(accounts: Iterable[SourceAccount], files: Iterable[WrittenFile]) -> None:
     """Compare the rows that accounts have with the rows in the files that were written.
@@ -249,70 +294,10 @@ def _agree(of: str, *claims: tuple[str, int, str, int]) -> None:
             raise AccountingError(f"{of}: {count} {one}, but {counted} {other}")
 
 
-@dataclass
-class AccountingRow:
-    """A row of ``accounting`` before its run has a number.
-
-    Attributes
-    ----------
-    account : SourceAccount
-    size : int
-    modified_ns : int or None
-        Of the file when the run found it.
-    settings : str
-        How it was decoded; with other settings it has other rows.
-    duplicate_of : int or None
-        The number of the capture that it is a copy of; it has no rows then.
-    replaces : list of Known
-        The rows whose place it takes.
-    grown : Known or None
-        The row of the capture before it has grown; it has the same number, and its place is taken as well.
-    ending : Ending or None
-        The rows that the capture had because it ended there; they are deleted.
-    """
-
-    account: SourceAccount
-    size: int
-    modified_ns: int | None
-    settings: str
-    duplicate_of: int | None = None
-    replaces: list[Known] = field(default_factory=list)
-    grown: Known | None = None
-    ending: Ending | None = None
-
-    @property
-    def is_capture(self) -> bool:
-        """Whether it has rows: it is no copy of another, and could be read."""
-        return self.account.problem is None and self.duplicate_of is None
-
-    def values(self, run: int, plan: str) -> dict[str, object]:
-        """The row, as of a run."""
-        account = self.account
-        row: dict[str, object] = {name: getattr(account, name, None) for name in ACCOUNTING.names}
-        shown = shown_name(account.file)
-        row.update(
-            run=run,
-            plan=plan,
-            file=shown,
-            name=None if shown == account.file else os.fsencode(account.file),
-            first_time=_microseconds(account.first_ns),
-            last_time=_microseconds(account.last_ns),
-            streams={name: getattr(account.streams, name) for name in _STREAMS},
-            rows=list(account.rows.items()),
-            faults=sorted(account.faults.items()),
-            **{name: sorted(getattr(account, name).items()) for name in _NAMED},
-            losses=[{"offset": offset, "what": what} for offset, what in account.losses],
-            size=self.size,
-            modified_ns=self.modified_ns,
-            settings=self.settings,
-            duplicate_of=self.duplicate_of,
-            replaces=[one.capture for one in self.replaces],
-        )
-        return row
-
-
 # The fields of an account that a seam keeps
-_KEPT = {item.name for item in fields(SourceAccount)} - {"seam", "new"}
+_KEPT = {item.name for item in fields(SourceAccount)} - {
+    *("seam", "new", "size", "modified_ns", "settings", "duplicate_of", "replaces", "grown", "ending")
+}
 _TEXT_SIZE = struct.Struct("<I")
 
 

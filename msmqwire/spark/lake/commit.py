@@ -25,7 +25,7 @@ from deltalake.exceptions import DeltaError
 
 from msmqwire.capture.files.listing import SourceFile
 from msmqwire.capture.parquet import Compression, parquet_writer
-from msmqwire.spark.lake.accounting import ACCOUNTING, AccountingRow, Ending, SourceAccount
+from msmqwire.spark.lake.accounting import ACCOUNTING, Ending, SourceAccount
 from msmqwire.spark.lake.captures import HEAD, KNOWN, Known, KnownCaptures, capture_numbers
 from msmqwire.spark.lake.checksums import SummedFile
 from msmqwire.spark.lake.dayfiles import WrittenFile, statistics
@@ -49,7 +49,7 @@ class MissingPlanError(LakeError):
 class Group:
     """Rows of ``accounting`` whose captures have their rows in the same files, because one task decoded them."""
 
-    rows: list[AccountingRow]
+    rows: list[SourceAccount]
     files: list[WrittenFile]
 
 
@@ -182,7 +182,7 @@ class Lake:
         self,
         groups: Iterable[Group],
         compression: Compression,
-        is_earlier: Callable[[AccountingRow, Known], bool] = lambda row, known: False,
+        is_earlier: Callable[[SourceAccount, Known], bool] = lambda row, known: False,
         *,
         overwrite_before: int = 0,
     ) -> list[Group]:
@@ -227,7 +227,7 @@ class Lake:
         Parameters
         ----------
         rows : sequence of mappings
-            As ``AccountingRow.values`` has them; they take the place of those that they name in ``replaces``.
+            As ``SourceAccount.values`` has them; they take the place of those that they name in ``replaces``.
         delete : mapping of str to list of int
             Numbers of captures, by table.
         """
@@ -368,14 +368,14 @@ class Lake:
         return plan
 
     def _chosen(
-        self, groups: Iterable[Group], is_earlier: Callable[[AccountingRow, Known], bool], overwrite_before: int
+        self, groups: Iterable[Group], is_earlier: Callable[[SourceAccount, Known], bool], overwrite_before: int
     ) -> tuple[list[Group], list[Group]]:
         """The groups that are new, with the rows that they replace; and those with a capture that is known now."""
         kept, refused = [], []
         taken: set[str | None] = set()
         for group in groups:
             captures = [row for row in group.rows if row.is_capture]
-            keys = [row.account.key for row in captures]
+            keys = [row.key for row in captures]
             is_new = all(self._is_new(row, is_earlier, overwrite_before) for row in captures)
             if not is_new or len(set(keys)) < len(keys) or not taken.isdisjoint(keys):
                 refused.append(group)
@@ -391,35 +391,33 @@ class Lake:
         return kept, refused
 
     def _is_new(
-        self, row: AccountingRow, is_earlier: Callable[[AccountingRow, Known], bool], overwrite_before: int
+        self, row: SourceAccount, is_earlier: Callable[[SourceAccount, Known], bool], overwrite_before: int
     ) -> bool:
-        account = row.account
         if row.grown is not None:
-            return self.known.numbered(account.capture) == row.grown
-        found = self.known.capture(account.key)
-        if account.capture in self.known.numbers:
+            return self.known.numbered(row.capture) == row.grown
+        found = self.known.capture(row.key)
+        if row.capture in self.known.numbers:
             return False
         if found is None:
-            first_time = None if account.first_ns is None else account.first_ns // 1000
-            longer = self.known.longer(first_time, account.length) if account.length < HEAD else []
+            first_time = None if row.first_ns is None else row.first_ns // 1000
+            longer = self.known.longer(first_time, row.length) if row.length < HEAD else []
             return not any(is_earlier(row, known) for known in longer)
-        if row.account.length < found.length:
+        if row.length < found.length:
             return False
-        if row.account.length > found.length or found.settings != row.settings:
+        if row.length > found.length or found.settings != row.settings:
             return True
         return found.run <= overwrite_before
 
-    def _is_news(self, row: AccountingRow) -> bool:
+    def _is_news(self, row: SourceAccount) -> bool:
         """Whether the row of a file without rows differs from what ``accounting`` has."""
-        noted = self.known.problem(row.account.file)
-        if row.account.problem is None:
-            file = SourceFile(row.account.file, row.size, row.modified_ns)
+        noted = self.known.problem(row.file)
+        if row.problem is None:
+            file = SourceFile(row.file, row.size, row.modified_ns)
             return noted is not None or self.known.noted(file) is None
-        return noted is None or noted.problem != row.account.problem
+        return noted is None or noted.problem != row.problem
 
-    def _replaced(self, row: AccountingRow) -> list[Known]:
-        account = row.account
-        found = self.known.replaced_by(account.file, account.key if row.is_capture else None, account.grown_from)
+    def _replaced(self, row: SourceAccount) -> list[Known]:
+        found = self.known.replaced_by(row.file, row.key if row.is_capture else None, row.grown_from)
         return [one for one in found if one != row.grown]
 
     def _committed(self, groups: Sequence[Group], compression: Compression) -> bool:
@@ -437,7 +435,7 @@ class Lake:
         latest = {**previous, **dict.fromkeys([*add, *delete, *endings], (run, name))}
         plan = _Plan(run, add, delete, endings, latest, previous)
         self.storage.write(f"{RUNS}/{name}.json", plan.to_json().encode())
-        captures = [row.account for row in rows if row.is_capture]
+        captures = [row for row in rows if row.is_capture]
         count = sum(sum(account.read.rows.values()) for account in captures)
         notes = {"captures": str(len(captures)), "rows": str(count)}
         values = pa.Table.from_pylist([row.values(run, name) for row in rows], schema=ACCOUNTING)
@@ -493,14 +491,22 @@ def _by_table(endings: Iterable[Ending]) -> dict[str, list[Ending]]:
     return found
 
 
-def _copies(rows: Sequence[AccountingRow]) -> Iterator[AccountingRow]:
+def _copies(rows: Sequence[SourceAccount]) -> Iterator[SourceAccount]:
     """Rows for the other files of replaced captures, which are copies now, so that no run takes them for captures."""
     numbers = capture_numbers()
-    names = {row.account.file for row in rows}
+    names = {row.file for row in rows}
     for row in rows:
         for one in row.replaces:
             if one.name not in names and one.key is not None and one.problem is None:
                 names.add(one.name)
-                account = SourceAccount(one.name, next(numbers), one.key, one.length, bytes=one.size)
-                capture = row.account.capture if row.is_capture else row.duplicate_of
-                yield AccountingRow(account, one.size, one.modified_ns, one.settings, capture)
+                yield SourceAccount(
+                    file=one.name,
+                    capture=next(numbers),
+                    key=one.key,
+                    length=one.length,
+                    bytes=one.size,
+                    size=one.size,
+                    modified_ns=one.modified_ns,
+                    settings=one.settings,
+                    duplicate_of=row.capture if row.is_capture else row.duplicate_of,
+                )

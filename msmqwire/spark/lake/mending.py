@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from msmqwire.capture import TABLES
 from msmqwire.errors import counted
-from msmqwire.spark.lake.accounting import ACCOUNTING, AccountingRow, SourceAccount
+from msmqwire.spark.lake.accounting import ACCOUNTING, SourceAccount
 from msmqwire.spark.lake.captures import capture_numbers
 from msmqwire.spark.lake.commit import Lake
 from msmqwire.spark.lake.duplicates import rows_to_keep
@@ -223,7 +223,7 @@ class _Findings:
                 changes.delete[name] = gone
         if not changes.rows and (changes.delete or self._lacks_run()):
             account = SourceAccount("msmqwire lake repair", next(self.numbers), problem="rows of accounting were lost")
-            changes.rows.append(AccountingRow(account, 0, None, "").values(0, ""))
+            changes.rows.append(account.values(0, ""))
             changes.lines.append("accounting: a run is added, since entries of its log are lost")
         return changes
 
@@ -237,7 +237,7 @@ class _Findings:
         before = self.accounts[capture]
         name = before["file"] if before["name"] is None else os.fsdecode(before["name"])
         account = SourceAccount(name, next(self.numbers), problem=f"{before['file']}: {_LOST}")
-        return {**AccountingRow(account, 0, None, "").values(0, ""), "replaces": [capture]}
+        return {**account.values(0, ""), "replaces": [capture]}
 
     def _take_in(self, unknown: set[int], kept: dict[int, dict[str, Any]], changes: _Changes) -> set[int]:
         """Find accounts for captures that have none; those whose rows are in the lake under another number."""
@@ -263,7 +263,7 @@ class _Findings:
                 continue
             account = SourceAccount(name, capture, rows=rows, faults=self._faults(capture))
             account.rows.pop("faults", None)
-            changes.rows.append(AccountingRow(account, 0, None, "").values(0, ""))
+            changes.rows.append(account.values(0, ""))
             changes.lines.append(f"{name}: {text} without accounting: kept until a run reads the file again")
         return unwanted
 
