@@ -76,9 +76,13 @@ def print_table(rows: Sequence[Sequence[str]]) -> None:
 
 
 def json_line(value: dict[str, Any]) -> str:
-    """An object as one line of JSON, GUIDs as text; it cannot control a terminal."""
+    """An object as one line of JSON, GUIDs as text, bytes in hexadecimal; it cannot control a terminal."""
+
+    def text(value: object) -> str:
+        return value.hex() if isinstance(value, bytes) else str(value)
+
     # JSON leaves DEL as it is, the one such character of ASCII
-    return json.dumps(value, default=str, separators=(",", ":")).replace("\x7f", "\\u007f")
+    return json.dumps(value, default=text, separators=(",", ":")).replace("\x7f", "\\u007f")
 
 
 def print_json(value: dict[str, Any]) -> None:

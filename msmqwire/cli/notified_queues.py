@@ -83,9 +83,7 @@ class NotifiedQueues:
                 queue_or_none = self._processor.queues.get(identifier) if kind == "queue" else None
                 pathname = None if queue_or_none is None else queue_or_none.pathname
                 shown |= {"outcome": "changed", "object": kind, "identifier": identifier, "pathname": pathname}
-                shown["changes"] = {
-                    each.attribute: {"before": _plain(each.before), "after": _plain(each.after)} for each in changes
-                }
+                shown["changes"] = {each.attribute: {"before": each.before, "after": each.after} for each in changes}
             case Deleted(queue=queue):
                 shown |= {"outcome": "deleted", "object": "queue", **_names(queue)}
             case Ignored(rule=rule, identifier=identifier, detail=detail):
@@ -111,10 +109,4 @@ def _names(queue: Queue) -> dict[str, Any]:
 
 
 def _values(queue: Queue) -> dict[str, Any]:
-    return {name: _plain(value) for name, value in queue.attributes().items() if name not in ("identifier", "pathname")}
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, bytes):
-        return value.hex()
-    return [_plain(each) for each in value] if isinstance(value, tuple | list) else value
+    return {name: value for name, value in queue.attributes().items() if name not in ("identifier", "pathname")}

@@ -200,12 +200,12 @@ def _as_json(notified: NotifiedQueue | None, comparison: Comparison | None) -> d
         "machine": None if notified is None else notified.machine,
         "queue_manager": None if notified is None else notified.queue_manager,
         "exists": None if notified is None else notified.exists,
-        **{attribute: _plain(values.get(attribute)) for attribute in sorted(NOTIFIED)},
+        **{attribute: values.get(attribute) for attribute in sorted(NOTIFIED)},
         "history": [] if notified is None else [_event_as_json(event) for event in notified.history],
     }
     if comparison is not None:
         found["directory"] = comparison.verdict
-        found["differences"] = {name: _plain(value) for name, value in comparison.differences.items()}
+        found["differences"] = dict(comparison.differences)
     return found
 
 
@@ -221,7 +221,7 @@ def _event_as_json(event: Event) -> dict[str, Any]:
         "frame": event.frame,
         "source": event.source,
         "origin": event.origin,
-        "notified": {attribute: _plain(value) for attribute, value in event.notified.items()},
+        "notified": dict(event.notified),
     }
 
 

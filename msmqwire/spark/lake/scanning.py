@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import reduce
 from ipaddress import ip_address, ip_network
 from typing import Any
@@ -188,19 +188,6 @@ class LakeScan:
     def schema(self) -> pa.Schema:
         """The columns of the table."""
         return table_schema(self.table)
-
-    def parts(self, size: int, open_cost: int) -> Iterator[LakeScan]:
-        """Scans of some files each, of at most ``size`` bytes where a file counts ``open_cost`` bytes more."""
-        waiting: list[LakeFile] = []
-        left = size
-        for file in self.files:
-            if waiting and file.size + open_cost > left:
-                yield replace(self, files=tuple(waiting))
-                waiting, left = [], size
-            waiting.append(file)
-            left -= file.size + open_cost
-        if waiting:
-            yield replace(self, files=tuple(waiting))
 
     def batches(self, columns: Collection[str] | None = None) -> Iterator[pa.RecordBatch]:
         """The rows of the files; every column by default.

@@ -7,7 +7,7 @@ tasks. So rows that a later run has replaced are not read, which ``spark.read.pa
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -29,7 +29,7 @@ from msmqwire.spark.lake.scanning import LakeScan, Selection, Within, open_lake,
 from msmqwire.spark.lake.schemas import LAKE_TABLES, table_schema
 from msmqwire.spark.schema import SparkColumn
 from msmqwire.spark.source.options import named, parse_networks, parse_object, parsed
-from msmqwire.spark.source.planning import SPLIT_SIZE
+from msmqwire.spark.source.planning import SPLIT_SIZE, pack
 from msmqwire.spark.source.pushdown import Pushdown, filtered
 
 # A file costs a task as much as reading this many bytes
@@ -127,7 +127,8 @@ class LakeReader(Sent, DataSourceReader):
         conditions = [*options.selection.conditions(), *(one for each in self.filters for one in _within(each))]
         store = open_lake(options.lake, options.storage_options)
         scan = LakeScan.of(store, options.table, conditions, run=options.run, at=options.at)
-        return [LakePartition(part) for part in scan.parts(SPLIT_SIZE, _OPEN_COST)]
+        tasks = pack(scan.files, SPLIT_SIZE, _OPEN_COST)
+        return [LakePartition(replace(scan, files=tuple(files))) for files in tasks]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a task."""

@@ -50,12 +50,16 @@ def large(items: Sequence[Item]) -> list[Item]:
     return [item for item in items if item.size > least]
 
 
-def pack(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
-    """Consecutive items, as many to a task as have at most ``size`` bytes together."""
+def pack(items: Iterable[Item], size: int, open_cost: int | None = None) -> Iterator[list[Item]]:
+    """Consecutive items, as many to a task as have at most ``size`` bytes together, ``open_cost`` more for each.
+
+    By default that is ``OPEN_COST``.
+    """
+    more = OPEN_COST if open_cost is None else open_cost
     waiting: list[Item] = []
     left = size
     for item in items:
-        cost = OPEN_COST + item.size
+        cost = more + item.size
         if waiting and cost > left:
             yield waiting
             waiting, left = [], size
