@@ -13,6 +13,7 @@ import subprocess
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
@@ -41,41 +42,6 @@ _TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d( – .*)?")
 # Controls and marks that change the direction of writing
 _UNPRINTABLE = re.compile("[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufffe\uffff]")
 
-_STYLE = """
-:root { color-scheme: light dark; --line: #c8ccd2; --soft: #f3f5f8; --accent: #0b57a4; --high: #b3261e; }
-@media (prefers-color-scheme: dark) { :root { --line: #454a52; --soft: #23272d; --accent: #8ab4f8; --high: #ff8a80; } }
-body { font: 15px/1.5 system-ui, sans-serif; margin: 0 auto; max-width: 80rem; padding: 1rem; }
-h1 { font-size: 1.6rem; } h2 { font-size: 1.2rem; margin-top: 2.5rem; } a { color: var(--accent); }
-nav ul { display: flex; flex-wrap: wrap; gap: .3rem 1rem; list-style: none; padding: 0; }
-.scroll { overflow-x: auto; } table { border-collapse: collapse; font-size: .9rem; }
-caption { text-align: left; padding: .3rem 0; } td, th { border-bottom: 1px solid var(--line); padding: .3rem .6rem; }
-td, th { text-align: left; vertical-align: top; overflow-wrap: break-word; } td { max-width: min(26rem, 70vw); }
-th { background: var(--soft); white-space: nowrap; }
-td.number { text-align: right; font-variant-numeric: tabular-nums; }
-th button { all: unset; cursor: pointer; } th button:focus-visible, .scroll:focus-visible, a:focus-visible,
-summary:focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; }
-th[aria-sort=ascending] button::after { content: " \\25B2"; }
-th[aria-sort=descending] button::after { content: " \\25BC"; }
-.high { color: var(--high); font-weight: bold; } .bars { max-width: 100%; height: auto; }
-svg text { fill: currentColor; } td.time { white-space: nowrap; }
-.bars rect { fill: var(--accent); } .skip { position: absolute; left: -99rem; } .skip:focus { position: static; }
-"""
-_SCRIPT = """
-for (const button of document.querySelectorAll("th button")) button.addEventListener("click", () => {
-  const head = button.closest("th"), table = head.closest("table"), at = head.cellIndex, body = table.tBodies[0];
-  const down = head.getAttribute("aria-sort") === "ascending";
-  for (const other of table.querySelectorAll("th")) other.removeAttribute("aria-sort");
-  head.setAttribute("aria-sort", down ? "descending" : "ascending");
-  const numbers = body.rows[0]?.cells[at].className === "number";
-  const ranks = {high: 0, medium: 1, low: 2}, severity = head.textContent === "severity";
-  const value = row => {
-    const text = row.cells[at].textContent;
-    return numbers ? Number(text.replaceAll(",", "")) : severity ? ranks[text] : text;
-  };
-  const order = (a, b) => { const x = value(a), y = value(b); return x < y ? -1 : x > y ? 1 : 0; };
-  body.append(...[...body.rows].sort((a, b) => down ? order(b, a) : order(a, b)));
-});
-"""
 
 _TITLES = {
     "hosts": "Hosts and roles",
@@ -119,7 +85,7 @@ def page(
         _element("meta", {"http-equiv": "Content-Security-Policy", "content": _policy()}),
         _element("meta", {"name": "viewport", "content": "width=device-width"}),
         _element("title", {}, "MSMQ report"),
-        _element("style", {}, _STYLE, raw=True),
+        _element("style", {}, _beside("report.css"), raw=True),
     )  # fmt: skip
     links = [_element("li", {}, _element("a", {"href": f"#{id_}"}, title)) for id_, title, _ in sections]
     body = _element(
@@ -140,14 +106,19 @@ def page(
                 for id_, title, content in sections
             ),
         ),
-        _element("script", {}, _SCRIPT, raw=True),
+        _element("script", {}, _beside("report.js"), raw=True),
     )  # fmt: skip
     html = _element("html", {"lang": "en"}, head, body)
     return "<!DOCTYPE html>\n" + ElementTree.tostring(html, encoding="unicode", method="html") + "\n"
 
 
+def _beside(name: str) -> str:
+    """The text of a file beside this module."""
+    return Path(__file__).with_name(name).read_text("utf-8")
+
+
 def _policy() -> str:
-    digest = base64.b64encode(hashlib.sha256(_SCRIPT.encode()).digest()).decode()
+    digest = base64.b64encode(hashlib.sha256(_beside("report.js").encode()).digest()).decode()
     return f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
 
 
