@@ -6,6 +6,7 @@ import asyncio
 import ipaddress
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from types import TracebackType
 from typing import Self
 from uuid import UUID, uuid4
@@ -99,10 +100,14 @@ class SessionServer:
         self._handler = handler
         self._host = host
         self._port = port
-        self._settings = settings
-        self._history = MessageIDHistory() if history is None else history
-        self._accepts = accepts
-        self._limit = limit
+        self._new_acceptor = partial(
+            Acceptor,
+            self.identifier,
+            settings=settings,
+            history=MessageIDHistory() if history is None else history,
+            accepts=accepts,
+            limit=limit,
+        )
         self._max_sessions = max_sessions
         self._max_sessions_per_address = max_sessions_per_address
         self._watch = watch
@@ -232,14 +237,7 @@ class _AcceptedSession:
         self._address = address
         self.network = network_of(address)
         self.is_aborted = False
-        self.acceptor = Acceptor(
-            server.identifier,
-            settings=server._settings,
-            history=server._history,
-            accepts=server._accepts,
-            limit=server._limit,
-            refuses=lambda _: "there are too many sessions" if refused else None,
-        )
+        self.acceptor = server._new_acceptor(refuses=lambda _: "there are too many sessions" if refused else None)
         self.acceptor.connection_made(asyncio.get_running_loop().time())
         self.link = Link(self.acceptor, reader, writer, self._handle, self._notify, server._lock)
 
