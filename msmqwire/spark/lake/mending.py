@@ -85,12 +85,9 @@ def _drop_unreadable(storage: Storage, dry_run: bool) -> list[str]:
         def unreadable(table: LakeTable = table) -> list[Replacement]:
             found = read_contents(storage, table, every_byte=True).unreadable
             done.update({f"{table.name}/{file.path}: {problem}: left out": None for file, problem in found.items()})
-            return [Replacement([file], None) for file in found]
+            return [] if dry_run else [Replacement([file], None) for file in found]
 
-        if dry_run:
-            unreadable()
-        else:
-            table.replace(unreadable)
+        table.replace(unreadable)
     return list(done)
 
 
@@ -190,10 +187,7 @@ class _Findings:
                 return []
             return [rewrite(self.storage, name, [files[path]], _gone(rows)) for path, rows in changed.items()]
 
-        if dry_run:
-            replacements()
-        else:
-            table.replace(replacements)
+        table.replace(replacements)
         mended = {capture for capture, rows in before.items() if rows > said[capture] > 0} - failed
         rows = sum(before[capture] - said[capture] for capture in mended)
         if not mended:
