@@ -56,6 +56,10 @@ def test_messages_follow_the_initialization() -> None:
     assert kinds(sent) == [EstablishConnection]
     assert kinds(end.give(response())) == [ConnectionParameters]
     assert kinds(end.give(ConnectionParameters())) == [UserMessage, UserMessage]
+    acceptor = new_acceptor()
+    assert acceptor.send(2) == []
+    assert kinds(acceptor.give(request())) == [EstablishConnection]
+    assert kinds(acceptor.give(ConnectionParameters())) == [ConnectionParameters, UserMessage, UserMessage]
 
 
 @row("QS-02")
@@ -233,9 +237,19 @@ def test_initialization_timer() -> None:
 
 @row("QS-15")
 def test_version_and_signature() -> None:
-    for make in (new_initiator, new_acceptor, open_initiator, open_acceptor):
+    states: tuple[tuple[str, Callable[[], Driven], list[EstablishConnection]], ...] = (
+        ("WAITING_EC_MSG", new_acceptor, []),
+        ("WAITING_CP_MSG", new_acceptor, [request()]),
+        ("WAITING_ECR_MSG", new_initiator, []),
+        ("WAITING_CPR_MSG", new_initiator, [response()]),
+        ("OPEN", open_acceptor, []),
+        ("OPEN", open_initiator, []),
+    )
+    for state, make, before in states:
         for position in (0, 4, 5, 6, 7):
             end = make()
+            end.give(*before)
+            assert end.session.state == state
             end.take()
             packet = bytearray(ack(0).pack())
             packet[position] ^= 1
@@ -565,6 +579,10 @@ def test_leaving() -> None:
     nothing_owed = open_acceptor()
     nothing_owed.session.close(nothing_owed.now)
     assert nothing_owed.take() == []
+    for left in (end, nothing_owed):
+        assert left.session.state == "CLOSED"
+        assert left.give(left.message(3)) == []
+        assert 3 not in left.delivered
 
 
 @row("QS-40")
