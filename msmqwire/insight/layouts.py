@@ -50,8 +50,7 @@ LAYOUTS: dict[str, tuple[Field, ...]] = {
 }
 
 _OPERATORS: dict[type[ast.AST], Any] = {
-    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
-    ast.Eq: operator.eq, ast.Lt: operator.lt, ast.Gt: operator.gt, ast.GtE: operator.ge,
+    ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Eq: operator.eq, ast.Lt: operator.lt, ast.Gt: operator.gt,
 }  # fmt: skip
 
 
@@ -124,7 +123,7 @@ def _parsed(expression: str) -> ast.expr:
 
 
 def _value(expression: ast.expr, known: dict[str, Any]) -> int:
-    """The value of an expression of ``Field``."""
+    """The value of an expression of ``Field`` that says when it is there, or its size."""
     match expression:
         case ast.Constant(value=int(number)):
             return number
@@ -134,8 +133,6 @@ def _value(expression: ast.expr, known: dict[str, Any]) -> int:
             return all(_value(part, known) for part in parts)
         case ast.BoolOp(op=ast.Or(), values=parts):
             return any(_value(part, known) for part in parts)
-        case ast.UnaryOp(op=ast.Not(), operand=part):
-            return not _value(part, known)
         case ast.BinOp(left=left, op=sign, right=right) | ast.Compare(left=left, ops=[sign], comparators=[right]):
             return int(_OPERATORS[type(sign)](_value(left, known), _value(right, known)))
         case ast.Call(func=ast.Name(id="has"), args=[number, mask]):

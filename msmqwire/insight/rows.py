@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 #: A place is the number of the file times this, and the number of the frame.
 _FILE = 1 << 40
 
-_PORT = 1801
+PORT = 1801
+MINUTE = 60_000_000_000  # nanoseconds
 _NO_GUID = UUID(int=0)
-_MINUTE = 60_000_000_000
 
 #: The type of the places of a group in results.
 FRAMES = pa.list_(pa.struct([("file", pa.string()), ("frame", pa.int64())]))
@@ -161,7 +161,7 @@ class Rows:
     def minute(self) -> NDArray[np.int64]:
         """The minute of each row, in nanoseconds since 1970; ``NULL_NUMBER`` where there is no time."""
         time = self.array("time")
-        return np.where(time == NULL_NUMBER, NULL_NUMBER, time - time % _MINUTE)
+        return np.where(time == NULL_NUMBER, NULL_NUMBER, time - time % MINUTE)
 
     def chosen(self, mask: NDArray[np.bool_]) -> Rows:
         """Some of the rows, which are few: without the dictionaries of all."""
@@ -190,7 +190,7 @@ def own_managers(table: str, rows: Rows) -> tuple[Any, Any]:
         guid, shown = rows["source_queue_manager"], pc.equal(rows["hop_count"], 0)
     else:
         # A connection has both GUIDs; the side at port 1801 is the server
-        own = pc.if_else(pc.equal(rows["src_port"], _PORT), rows["server_guid"], rows["client_guid"])
+        own = pc.if_else(pc.equal(rows["src_port"], PORT), rows["server_guid"], rows["client_guid"])
         guid = pc.coalesce(rows["queue_manager"], own)
         shown = guid.is_valid()
     return guid, pc.fill_null(pc.and_not(shown, equals_guid(guid, _NO_GUID)), False)

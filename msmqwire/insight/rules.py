@@ -17,7 +17,7 @@ from msmqwire.columns.plain import equals_guid, plain
 from msmqwire.insight.bodies import executable_kind
 from msmqwire.insight.groups import integers, numbers, pc
 from msmqwire.insight.protocols import UNKNOWN, protocol_of
-from msmqwire.insight.rows import Rows, own_managers
+from msmqwire.insight.rows import MINUTE, PORT, Rows, own_managers
 from msmqwire.mqqb.readable import DOTNET_HEADER
 
 if TYPE_CHECKING:
@@ -44,15 +44,13 @@ LENGTH_FIELDS = frozenset(
 _ENVELOPE = "SRMPEnvelopeHeader.DataLength"
 _WRAPS = 1 << 31
 _HOSTS = ("src", "dst")
-_PORT = 1801
 # The packet of [MS-MQQB] 4.1
 _PRINTED_CLIENT = UUID("557358d1-9150-9595-4997-b6e611ea26c6")
 _PRINTED_SERVER = UUID("43cd8907-394c-8f11-4445-9078909ea0fc")
 _PRINTED_TIME_STAMP = 501140046
 _PRINTED_REQUEST = UUID("f291a103-e33c-ab4f-a930-be3a33e432dd")
-_NEGATIVE = 0x8000
+NEGATIVE = 0x8000  # the lowest class of a negative acknowledgment, [MS-MQMQ] 2.2.18.1.6
 _STORM = 100
-_MINUTE = 60_000_000_000
 
 
 @dataclass(frozen=True)
@@ -245,7 +243,7 @@ def _connection_probe(_: str, rows: Rows, __: tuple[str, ...]) -> Match:
 def _from_server(rows: Rows) -> NDArray[np.bool_]:
     """Rows whose sender is the server of the connection: it has port 1801, or if neither side has, the lower port."""
     src, dst = numbers(rows["src_port"]), numbers(rows["dst_port"])
-    found: NDArray[np.bool_] = (dst != _PORT) & ((src == _PORT) | (src < dst))
+    found: NDArray[np.bool_] = (dst != PORT) & ((src == PORT) | (src < dst))
     return found
 
 
@@ -296,8 +294,8 @@ def _executable(_: str, rows: Rows, __: tuple[str, ...]) -> Match:
 
 
 def _storm(_: str, rows: Rows, __: tuple[str, ...]) -> Match:
-    mask = pc.and_(pc.greater_equal(rows["message_class"], _NEGATIVE), rows["time"].is_valid())
-    minute = integers(numbers(rows["time"]) // _MINUTE)
+    mask = pc.and_(pc.greater_equal(rows["message_class"], NEGATIVE), rows["time"].is_valid())
+    minute = integers(numbers(rows["time"]) // MINUTE)
     return mask, {**_hosts(rows), "class": rows["message_class_name"], "minute": minute}
 
 
@@ -484,7 +482,7 @@ RULES: tuple[Rule, ...] = (
         reference="[MS-MQMQ] 2.2.18.1.6",
         source="message classes with the bit 0x8000",
         tables=("messages",),
-        suspects=_where("message_class", "greater_equal", _NEGATIVE),
+        suspects=_where("message_class", "greater_equal", NEGATIVE),
         match=_storm,
         category="Misc activity",
         joined=Joined("minute", packets=_STORM, shown=False),

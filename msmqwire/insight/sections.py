@@ -14,7 +14,7 @@ from msmqwire.columns.plain import plain
 from msmqwire.insight._group_table import NULL_NUMBER, Column
 from msmqwire.insight.groups import integers, numbers, pc
 from msmqwire.insight.rows import Rows
-from msmqwire.insight.rules import probes, shown_managers
+from msmqwire.insight.rules import NEGATIVE, probes, shown_managers
 from msmqwire.mqqb.session_headers import SESSION_KINDS
 from msmqwire.notification.judgement import Outcome
 from msmqwire.properties import PROPID_Q_PATHNAME, PROPID_Q_QMID, PROPID_QM_PATHNAME
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _SESSION_HEADER_SIZE = 16  # [MS-MQMQ] 2.2.20.4; PacketSize of a message does not count it
-_NEGATIVE = 0x8000  # the lowest class of a negative acknowledgment, [MS-MQMQ] 2.2.18.1.6
 
 ROLES = ("client", "directory_server", "queue_manager", "router", "scanner")
 _CLIENT, _DIRECTORY_SERVER, _QUEUE_MANAGER, _ROUTER, _SCANNER = (1 << bit for bit in range(len(ROLES)))
@@ -397,7 +396,7 @@ def _acknowledgments(rows: Rows) -> Contributions:
     classes = rows.array("message_class")
     if not (classes > 0).any():
         return
-    negative = classes >= _NEGATIVE
+    negative = classes >= NEGATIVE
     columns = {
         "class": rows.column("message_class_name"),
         "code": rows.column("message_class"),

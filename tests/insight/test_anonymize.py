@@ -20,7 +20,7 @@ from msmqwire.properties import PROPID_Q_LABEL
 from tests.cli.support import run
 from tests.insight.captures import EXAMPLES, FIRST, SECOND, WRITER, datagram, message, stream
 from tests.insight.captures import write as write_capture
-from tests.vectors import load
+from tests.vectors import get, load
 
 KEY = b"a key of 16 byte"
 PSEUDONYMS = Pseudonyms(KEY)
@@ -162,6 +162,29 @@ def test_datagrams_are_of_the_kind_that_they_were(tmp_path: Path) -> None:
     assert [row["fault"] for _, row in rows] == [None] * 4
     assert [row["type"] for table, row in rows if table == "topology"] == ["request", "reply"]
     assert [(row["kind"], row["cookie"]) for table, row in rows if table == "sessions"] == [("ping", 4)] * 2
+
+
+@pytest.mark.parametrize(
+    ("layout", "payload"),
+    [
+        ("topology", get("mqsd", "V1-request").data),
+        ("topology", WRITER["reply"](FIRST, [SECOND], SECOND, "10alpha,01beta")),
+        ("ping", WRITER["ping"](4, FIRST)),
+        ("sessions", get("mqqb", "establish-connection").data),
+        *(("messages", get("mqqb", name).data) for name in ("plain", "every-header", "multiple-queues", "soap")),
+    ],
+)
+def test_every_truncation_keeps_its_size_and_fault(layout: str, payload: bytes) -> None:
+    transport = "udp" if layout in ("topology", "ping") else "tcp"
+    table = "sessions" if layout == "ping" else layout
+    for size in range(len(payload)):
+        rewritten = anonymize_payload(payload[:size], layout, PSEUDONYMS)
+        assert rewritten is not None
+        assert len(rewritten) == size
+        before, after = (decoded(table, each, transport) for each in (payload[:size], rewritten))
+        assert (after["fault"], after["violations"]) == (before["fault"], before["violations"])
+        for guid in (FIRST, SECOND):
+            assert guid.bytes_le not in rewritten
 
 
 def test_of_a_packet_of_another_version_the_base_header_stays() -> None:

@@ -45,6 +45,7 @@ LIBRARY = HEADER + b"\x0c\2\0\0\0" + text("Orders, Version=1")
         (LIBRARY + b"\5\1\0\0\0" + text("Orders.Order"), 768, "nrbf Orders.Order"),
         (HEADER + b"\4\1\0\0\0" + text("System.Data.DataSet"), 768, "nrbf System.Data.DataSet"),
         (HEADER + b"\6\1\0\0\0" + text("hello"), 768, "nrbf System.String"),
+        (HEADER + b"\5\1\0\0\0" + text("Orders.Order") + b"x\0\0\0", 768, "nrbf Orders.Order"),
         (HEADER, 768, "nrbf"),
         (HEADER + b"\5\1\0\0\0\xff\xff\xff\xff\xff\xff", 768, "nrbf"),
         (bytes(16) + b"\1\2\3", 68, "ole"),

@@ -99,6 +99,14 @@ def test_evidence(tmp_path: Path) -> None:
     assert (cloned.evidence["queue_manager"], cloned.frames) == (str(THIRD), [1, 2])
 
 
+def test_lengths_are_those_of_each_file(tmp_path: Path) -> None:
+    """Frames and places in streams are the same in all files."""
+    lengths = (0x90000000, 0xA0000000, 0xB0000000)
+    paths = [write(tmp_path / f"{length:x}.pcap", stream([over_http(length)])) for length in lengths]
+    found = [(each.file, each.frames, each.evidence["length"]) for each in findings(paths)]
+    assert found == [(str(path), [4], length) for path, length in zip(paths, lengths, strict=True)]
+
+
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [

@@ -12,8 +12,8 @@ import pytest
 
 from msmqwire.capture.tables import arrow_schema
 from msmqwire.insight.findings import CapturedRows, Detector, Finding
-from msmqwire.insight.rules import COLUMNS
-from tests.insight.captures import FIRST, SECOND, THIRD, stream, vector, write
+from msmqwire.insight.rules import COLUMNS, RULES
+from tests.insight.captures import FIRST, SECOND, THIRD, message, stream, vector, write
 
 BASE = {"file": "x.pcap", "time": 0, "src": "10.0.0.1", "dst": "10.0.0.2", "violations": []}
 
@@ -113,11 +113,14 @@ def test_at_most_ten_thousand_findings_of_a_rule() -> None:
 
 def test_captured_rows_have_the_length_at_fault_and_the_bytes_after_it(tmp_path: Path) -> None:
     right, wrong = vector("http-body-offset-wraps"), vector("F3-establish-connection-request")
-    frames = stream([wrong, right, wrong, right], port=4001) + stream([right], port=4002)
+    frames = stream([wrong, right, wrong, right], port=4001) + stream([message(), right], port=4002)
     path = write(tmp_path / "x.pcap", frames)
     with CapturedRows(path, more={"messages": ("src_port", "packet_size")}) as reader:
         found = [row for table, batch in reader if table == "messages" for row in batch.to_pylist()]
-    assert len(found) == 3
+    assert len(found) == 4
+    (ordinary,) = (row for row in found if row["fault"] is None)
+    assert (ordinary["length"], ordinary["after"]) == (None, None)
+    found.remove(ordinary)
     for row in found:
         offset = row["fault"]["offset"]
         assert row["length"] == int.from_bytes(right[offset : offset + 4], "little") >= 1 << 31
@@ -196,6 +199,36 @@ def test_answers_are_looked_for_of_so_many_probes(monkeypatch: pytest.MonkeyPatc
         (hosts[0], 3, True),
         (hosts[1], 2, True),
     ]
+
+
+def test_more_streams_of_an_unknown_protocol_than_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("msmqwire.insight.findings._LIMIT", 2)
+    row = {"unrecognized": b"HELO\r\n", "stream_offset": 0, "dst_port": 1801}
+    detector = detect(("messages", [{**row, "src_port": port} for port in (5001, 5002, 5003, 5003)]))
+    for _ in range(2):  # asking twice changes nothing
+        (found,) = detector.findings()
+        assert (found.evidence["protocol"], found.evidence["packets"], found.frames) == ("unknown", 3, [1, 2, 3])
+    # A packet in its stream: the bytes were the end of another one
+    packets = [{"src_port": 5004, "dst_port": 1801}, {"src_port": 5005, "dst_port": 1801}]
+    waiting = [{**row, "src_port": port, "src": "10.0.0.9"} for port in (5004, 5005)]
+    packets[0]["src"] = "10.0.0.9"
+    (found,) = detect(("messages", waiting), ("messages", packets)).findings()
+    assert (found.evidence["src_port"], found.evidence["packets"]) == (5005, 1)
+
+
+def test_batches_may_be_slices() -> None:
+    bodies = [b"MZ", b"#!/bin/sh\n", b"#!/bin/sh\n", b"text", b""]
+    schema = arrow_schema("messages", COLUMNS["messages"], dictionaries=False)
+    rows = [{**dict.fromkeys(schema.names), **BASE, "frame": at, "body": body} for at, body in enumerate(bodies)]
+    batch = pa.RecordBatch.from_pylist(rows, schema)
+    for start, frames in ((0, [1, 2]), (1, [1, 2]), (2, [2]), (3, [])):
+        detector = Detector()
+        detector.add("messages", batch.slice(start))
+        assert [each.frames for each in detector.findings()] == [frames] * bool(frames)
+
+
+def test_the_numbers_of_rules_stay() -> None:
+    assert [rule.identifier for rule in RULES] == list(range(1_801_001, 1_801_014))
 
 
 def test_a_discovery_probe_and_its_answer_are_one_finding() -> None:

@@ -170,6 +170,14 @@ def test_groups_are_dropped_when_as_many_follow_as_are_kept(
     assert groups.omitted_groups == groups.omitted_rows == 7
 
 
+def test_32768_groups_wait_for_the_most_frequent() -> None:
+    groups = groups_of(1)
+    groups.add(table_of([(f"k{key}", 1, key) for key in range(1 << 15)]))
+    assert len(groups._groups) == 1 << 15
+    groups.add(table_of([("last", 1, 1 << 15)]))
+    assert len(groups._groups) == 1
+
+
 def test_texts_of_dropped_groups_take_no_memory() -> None:
     groups = groups_of(1)
     groups.add(table_of([("x" * 100_000, 1, 1), ("y", 1, 2)]))

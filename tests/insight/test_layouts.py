@@ -11,6 +11,7 @@ import pytest
 
 from msmqwire import mqqb
 from msmqwire.capture import TABLES
+from msmqwire.columns.fields import Field
 from msmqwire.insight.layouts import LAYOUTS, byte_map, guess
 from tests.cli.support import msmqwire, run
 from tests.vectors import get, load
@@ -41,6 +42,7 @@ def test_layouts_and_kernels_agree(layout: str, payload: bytes, row: dict[str, A
     assert parts[0].start == 0
     assert [part.end for part in parts[:-1]] == [part.start for part in parts[1:]]
     assert parts[-1].end == len(payload)
+    assert all(part.start < part.end and not part.truncated for part in parts)
     shown = {part.field.column: part for part in parts if part.field.column}
     for column, part in shown.items():
         value = UUID(bytes_le=part.value).bytes if part.field.type == "guid" else part.value
@@ -56,6 +58,20 @@ def test_truncated_payloads_have_a_map(layout: str) -> None:
         for size in range(len(payload)):
             parts = list(byte_map(layout, payload[:size]))
             assert sum(part.end - part.start for part in parts) == size
+            assert [part.truncated for part in parts[:-1]] == [False] * (len(parts) - 1)
+
+
+def test_the_last_field_may_be_truncated() -> None:
+    for size in range(len(bytes.fromhex(PING))):
+        *_, last = byte_map("ping", bytes.fromhex(PING)[:size])
+        assert last.truncated
+        assert last.end == size
+
+
+def test_an_expression_that_no_field_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(LAYOUTS, "odd", (Field("Odd", "bytes", size="left[1]"),))
+    with pytest.raises(ValueError, match=r"left\[1\] is no expression of a field"):
+        list(byte_map("odd", b"x"))
 
 
 @pytest.mark.parametrize("missing", range(4))

@@ -218,4 +218,7 @@ def test_bars() -> None:
     assert "Packets of every minute, at most 4, from 1970-01-01 00:00 to 1970-01-01 00:03 UTC" in text
     many = summary_of("messages", *({"time": number * MINUTE} for number in range(100)))
     assert 'width="8.6"' in page(many, (), ("x.pcap",))
+    # All 120 bars have the width of the picture together
+    most = summary_of("messages", {"time": 0}, {"time": 119 * MINUTE})
+    assert '<rect x="952.0" width="7.0" y="10.0" height="100.0">' in page(most, (), ("x.pcap",))
     assert "No packet has a time." in shown(summary_of("messages", {"time": None})).texts

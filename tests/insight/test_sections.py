@@ -203,6 +203,38 @@ def test_a_message_to_several_queues_counts_for_each() -> None:
     assert rows_of(found, "queues", "queue", "messages", "bytes") == [("a", 1, 10)]
 
 
+def test_a_queue_that_two_hosts_have_is_one() -> None:
+    found = summary_of("messages", {"dst": "10.0.0.2"}, {"dst": "10.0.0.3"}, {"src": "10.0.0.9"})
+    assert rows_of(found, "queues", "queue", "sender", "messages") == [("q", "10.0.0.1", 2), ("q", "10.0.0.9", 1)]
+
+
+def test_discovery_has_the_packets_that_are_decoded() -> None:
+    request = {"type": "request", "request_id": FIRST}
+    reply = {"type": "reply", "correlation_id": FIRST, "src": "10.0.0.2", "dst": "10.0.0.1"}
+    fault = {"type": None, "fault": {"code": "truncated", "field": "x", "offset": 1}}
+    found = summary_of("topology", request, reply, reply, {**request, "request_id": SECOND}, fault)
+    assert rows_of(found, "discovery", "request_id", "client", "requests", "replies", "packets") == [
+        (str(FIRST), "10.0.0.1", 1, 2, 3), (str(SECOND), "10.0.0.1", 1, 0, 1),
+    ]  # fmt: skip
+
+
+def test_records_have_times_to_the_microsecond() -> None:
+    (row,) = summary_of("messages", {"time": 1_234_567_891}).records("hosts")
+    assert row["first_seen"].isoformat() == "1970-01-01T00:00:01.234567+00:00"
+
+
+def test_batches_wait_to_be_added_together() -> None:
+    """At most 32 batches, or batches of 32,768 rows together."""
+    summary = Summary()
+    for waiting in (*range(1, 32), 0, 1):
+        add_to(summary, "sessions", {})
+        assert len(summary._waiting["sessions"]) == waiting
+    for rows, waiting in ((32_766, 2), (1, 0), (32_767, 1), (1, 0)):
+        add_to(summary, "sessions", *[{}] * rows)
+        assert len(summary._waiting["sessions"]) == waiting
+    assert summary.rows("sessions") == 33 + 2 * 32_768 - 1
+
+
 def test_a_message_is_repeated_if_it_is_there_twice() -> None:
     found = summary_of("messages", {}, {"message_id": 2}, {"message_id": 2}, {"message_id": None}, {"message_id": None})
     assert rows_of(found, "repeated", "message_id", "copies") == [(2, 2)]

@@ -144,6 +144,18 @@ def test_files_may_be_allowed(captures: list[Path], tmp_path: Path) -> None:
     assert (tmp_path / "labels.csv").read_text().startswith("label\n")
 
 
+def test_batches_have_the_schema_and_the_rows(captures: list[Path]) -> None:
+    statement = "SELECT label FROM messages WHERE label = 'Order 4'"
+    with connect(captures) as database:
+        schema, found = database.batches(statement)
+        assert [row for batch in found for row in batch.to_pylist()] == [{"label": "Order 4"}]
+        assert schema == pa.schema([("label", pa.string())])
+        with pytest.raises(SqlError, match="Could not convert string"):
+            list(database.batches("SELECT CAST(label AS INT) FROM messages")[1])
+        with pytest.raises(SqlError, match="the statement has no result; write a SELECT"):
+            database.query("-- nothing")
+
+
 def test_errors_are_one_line(captures: list[Path]) -> None:
     with connect(captures) as database:
         for statement, complaint in (
