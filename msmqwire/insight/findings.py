@@ -146,7 +146,7 @@ class Detector:
         self._files = Files()
         self._groups: dict[str, Groups] = {}
         self._probes: dict[_Ends, tuple[str, pa.Table]] = {}
-        # Rows of an unknown protocol, until a packet follows in their stream: then they are the end of one
+        # Rows of an unknown protocol, until a packet follows in their connection: then they are the end of one
         self._unknown: dict[_Ends, pa.Table] = {}
 
     def add(self, table: str, batch: pa.RecordBatch) -> None:
@@ -189,7 +189,7 @@ class Detector:
                     self._probes[ends] = rule.name, evidence_of.slice(row, 1)
 
     def _without_unknown(self, rule: Rule, found: pa.Table) -> pa.Table:
-        """Rows of known protocols; the others wait for a packet in their stream, as many as the limit."""
+        """Rows of known protocols; the others wait for a packet in their connection, as many as the limit."""
         protocols = found["protocol"].to_pylist()
         columns = [found[name].to_pylist() for name in ("src", "src_port", "dst", "dst_port")]
         for row, ends in enumerate(zip(*columns, strict=True)):
@@ -200,15 +200,18 @@ class Detector:
         return found.filter(pc.not_equal(found["protocol"], UNKNOWN))
 
     def _forget_unknown(self, batch: pa.RecordBatch) -> None:
-        """Forget streams of an unknown protocol in which there is a packet."""
-        ports = pa.array({ends[1] for ends in self._unknown}, batch.schema.field("src_port").type)
-        packets = numbers(pc.is_in(batch.column("src_port"), ports)) != 0
+        """Forget streams of an unknown protocol of connections in which there is a packet, in either direction."""
+        packets = np.zeros(batch.num_rows, np.bool_)
+        for side in _PORTS:
+            ports = pa.array({ends[1] for ends in self._unknown}, batch.schema.field(side).type)
+            packets |= numbers(pc.is_in(batch.column(side), ports)) != 0
         if "unrecognized" in batch.schema.names:
             packets &= numbers(batch.column("unrecognized").is_null()) != 0
         rows = Rows(_chosen(batch, packets), self._files)
         columns = [rows[name].to_pylist() for name in ("src", "src_port", "dst", "dst_port")]
         for ends in set(zip(*columns, strict=True)):
             self._unknown.pop(ends, None)
+            self._unknown.pop((*ends[2:], *ends[:2]), None)
 
     def _add_answers(self, batch: pa.RecordBatch) -> None:
         """Add packets whose addresses and ports are those of a probe in the opposite direction."""

@@ -8,7 +8,7 @@ import pytest
 
 from msmqwire.insight.findings import Finding
 from msmqwire.insight.protocols import PROTOCOLS, UNKNOWN, protocol_of
-from tests.insight.captures import FIRST, WRITER, message, stream, write
+from tests.insight.captures import FIRST, WRITER, message, stream, vector, write
 from tests.insight.test_detect import findings
 from tests.vectors import load
 
@@ -97,5 +97,11 @@ def test_the_rest_of_a_packet_is_no_other_protocol(tmp_path: Path) -> None:
     data = [at for at, frame in enumerate(frames) if len(frame) > 100]
     for first in data[1 : -len(data) // 4]:
         assert others(write(tmp_path / "late.pcap", frames[first:])) == []
+    talk = WRITER["Conversation"]("192.0.2.7", 40001, "10.20.1.25", 1801)
+    talk.send(0, packets[0][:1460], packets[0][1460:])
+    talk.send(1, vector("session-ack"))
+    # The end of the last packet, which its receiver acknowledges
+    end = max(at for at, frame in enumerate(talk.frames) if packets[0][1460:] in frame)
+    assert others(write(tmp_path / "end.pcap", talk.frames[end:])) == []
     for lost in data[1:]:
         assert others(write(tmp_path / "gap.pcap", frames[:lost] + frames[lost + 1 :])) == []
