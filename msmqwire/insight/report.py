@@ -123,7 +123,7 @@ def _policy() -> str:
 
 
 def _subject(files: Sequence[str]) -> str:
-    return ", ".join(files) if len(files) <= 5 else f"{', '.join(files[:5])} and {len(files) - 5} more captures"
+    return ", ".join(files[:5]) + (f" and {counted(len(files) - 5, 'more capture')}" if len(files) > 5 else "")
 
 
 def _overview(summary: Summary, findings: Sequence[Finding]) -> str:

@@ -187,6 +187,29 @@ def test_every_truncation_keeps_its_size_and_fault(layout: str, payload: bytes) 
             assert guid.bytes_le not in rewritten
 
 
+@pytest.mark.parametrize(
+    ("kind", "claim", "pseudonym"),
+    [
+        (2, FIRST.bytes_le, PSEUDONYMS.guid(FIRST).bytes_le),
+        # A SID of 16 bytes: a domain
+        (1, bytes.fromhex("010200000000000515000000 efbeadde"), None),
+    ],
+)
+def test_identifiers_of_senders(kind: int, claim: bytes, pseudonym: bytes | None) -> None:
+    header = mqqb.SecurityHeader(security_flags=0x80 | kind, security_id=claim)
+    packet = mqqb.encode(mqqb.UserMessage(destination_queue="DIRECT=OS:a\\b", security=header))
+    rewritten = anonymize_payload(packet, "messages", PSEUDONYMS)
+    assert rewritten is not None
+    assert decoded("messages", rewritten, "tcp")["security_id"] == (pseudonym or PSEUDONYMS.sid(claim))
+    assert claim not in rewritten
+
+
+def test_progress_is_in_bytes_read() -> None:
+    read: list[int] = []
+    anonymize(EXAMPLES[0], io.BytesIO(), KEY, progress=read.append)
+    assert read[-1] == EXAMPLES[0].stat().st_size
+
+
 def test_of_a_packet_of_another_version_the_base_header_stays() -> None:
     packet = message()
     other = b"\x11" + packet[1:]

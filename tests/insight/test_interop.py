@@ -17,14 +17,16 @@ import pytest
 
 from msmqwire.insight.interop import kaitai, write
 from msmqwire.insight.layouts import LAYOUTS, byte_map, field_ids
+from msmqwire.insight.wireshark import dissector
 from tests.insight.test_layouts import cases
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("interop")
-    assert {path.name for path in write(made)} == {"msmq.lua", *(f"msmq_{layout}.ksy" for layout in LAYOUTS)}
-    return made
+def test_a_file_for_each_description(tmp_path: Path) -> None:
+    written = write(tmp_path / "new" / "folder")
+    assert {path.name for path in written} == {"msmq.lua", *(f"msmq_{layout}.ksy" for layout in LAYOUTS)}
+    assert written[0].read_text("utf-8") == dissector()
+    assert [path.read_text("utf-8") for path in written[1:]] == [kaitai(layout) for layout in LAYOUTS]
+    assert write(tmp_path / "new" / "folder") == written
 
 
 def test_the_command_says_what_it_wrote(tmp_path: Path) -> None:

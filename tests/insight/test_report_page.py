@@ -71,7 +71,10 @@ def finding(severity: str, **evidence: Any) -> Finding:
     return Finding(f"{severity}-rule", severity, f"a {severity} one", "x.pcap", [1, 7], {**evidence, **times}, "here")
 
 
-@pytest.mark.parametrize(("count", "text"), [(5, "0, 1, 2, 3, 4"), (7, "0, 1, 2, 3, 4 and 2 more captures")])
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [(5, "0, 1, 2, 3, 4"), (6, "0, 1, 2, 3, 4 and 1 more capture"), (7, "0, 1, 2, 3, 4 and 2 more captures")],
+)
 def test_the_captures(count: int, text: str) -> None:
     assert shown(Summary(), files=[str(number) for number in range(count)]).texts[0] != text
     assert text in shown(Summary(), files=[str(number) for number in range(count)]).texts
@@ -194,7 +197,7 @@ def test_the_drawing_has_hosts_roles_and_packets() -> None:
     assert drawing.count('class="edge"') == 2
 
 
-@pytest.mark.parametrize("output", ["exit 1", "echo no picture"])
+@pytest.mark.parametrize("output", ["exit 1", "echo no picture", "echo '<svg/>'; exit 1"])
 def test_a_drawing_that_fails_is_left_out(output: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "dot").write_text(f"#!/bin/sh\n{output}\n")
     (tmp_path / "dot").chmod(0o755)

@@ -219,6 +219,13 @@ def test_limits_are_reported(busy: Path) -> None:
         Summary({"nothing": 1})
 
 
+def test_what_was_omitted_may_be_asked_first(busy: Path) -> None:
+    cut = summarize(read_tables(busy, columns=COLUMNS), limits={"queues": 4})
+    groups, packets = cut.omitted("queues")
+    assert (groups > 0, packets > 0) == (True, True)
+    assert cut.omitted("queues") == (groups, packets)
+
+
 def test_groups_beyond_a_compaction(monkeypatch: pytest.MonkeyPatch, busy: Path) -> None:
     expected = summary_of(busy)
     monkeypatch.setattr("msmqwire.insight.groups._PENDING", 7)
