@@ -322,13 +322,16 @@ def _renamed_update(update: mqcn.NotificationUpdate, pseudonyms: Pseudonyms) -> 
 
 
 def _renamed_value(value: Any, pseudonyms: Pseudonyms) -> Any:
+    """The value of a property; numbers stay, alone and in vectors."""
     match value:
         case str():
             return pseudonyms.text(value)
         case UUID():
             return pseudonyms.guid(value)
-        case bytes() | memoryview():
+        case tuple():
+            return tuple(map(pseudonyms.text, value))
+        case np.ndarray(ndim=2):
+            return [pseudonyms.guid(UUID(bytes_le=bytes(each))) for each in value]
+        case np.ndarray(dtype=np.uint8):
             return pseudonyms.blank(bytes(value))
-        case list() | tuple():
-            return type(value)(_renamed_value(each, pseudonyms) for each in value)
     return value

@@ -16,7 +16,15 @@ from msmqwire.capture import TABLES, read_tables
 from msmqwire.errors import EncodeError
 from msmqwire.insight.anonymize import anonymize, anonymize_payload
 from msmqwire.insight.pseudonyms import _KEYWORDS, Pseudonyms
-from msmqwire.properties import PROPID_Q_LABEL
+from msmqwire.properties import (
+    PROPID_Q_LABEL,
+    PROPID_Q_QUOTA,
+    PROPID_Q_SECURITY,
+    PROPID_QM_ENCRYPTION_PK,
+    PROPID_QM_OUTFRS_DN,
+    PROPID_QM_SITE_IDS,
+)
+from tests.capture import build
 from tests.cli.support import run
 from tests.insight.captures import EXAMPLES, FIRST, SECOND, WRITER, datagram, message, stream
 from tests.insight.captures import write as write_capture
@@ -204,6 +212,18 @@ def test_identifiers_of_senders(kind: int, claim: bytes, pseudonym: bytes | None
     assert claim not in rewritten
 
 
+def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
+    unread = message(queue="OS:server\\private$\\notify_queue$", body=b"\1\xff", number=2)
+    ipx = build.ethernet(0x8137, build.ipx(WRITER["PRINTED_REQUEST"]))
+    frames = [*stream([message(), unread, message(number=3), b"GET /secret HTTP/1.0\r\n\r\n"]), ipx]
+    output = io.BytesIO()
+    done = anonymize(write_capture(tmp_path / "x.pcap", frames), output, KEY)
+    assert done.packets == 3
+    assert done.left_out == {"transport ipx": 1, "a header or notification that cannot be read": 1}
+    rows = [row for _, batch in read_tables(io.BytesIO(output.getvalue())) for row in batch.to_pylist()]
+    assert [(row["message_id"], row["unrecognized"]) for row in rows] == [(1, None), (3, None), (None, bytes(24))]
+
+
 def test_progress_is_in_bytes_read() -> None:
     read: list[int] = []
     anonymize(EXAMPLES[0], io.BytesIO(), KEY, progress=read.append)
@@ -251,7 +271,14 @@ def test_notifications_have_pseudonyms_in_their_values() -> None:
         guid_identifier=guid,
         guid_master_id=guid,
         path_name=None,
-        properties=[(PROPID_Q_LABEL, "Wages")],
+        properties=[
+            (PROPID_Q_LABEL, "Wages"),
+            (PROPID_Q_SECURITY, b"granted"),
+            (PROPID_QM_SITE_IDS, [guid, FIRST]),
+            (PROPID_QM_OUTFRS_DN, ["alpha", "beta"]),
+            (PROPID_QM_ENCRYPTION_PK, b"key"),
+            (PROPID_Q_QUOTA, 17),
+        ],
     )
     body = mqcn.encode_body(mqcn.ChangeNotificationMessage(1, [update]), enforce=False)
     packet = message(queue="OS:server\\private$\\notify_queue$", body=body)
@@ -259,7 +286,10 @@ def test_notifications_have_pseudonyms_in_their_values() -> None:
     assert rewritten is not None
     (found,) = mqcn.decode(decoded("messages", rewritten, "tcp")["body"]).updates
     assert found.guid_identifier == found.guid_master_id == PSEUDONYMS.guid(guid)
-    assert [each[1] for each in found.properties] == [PSEUDONYMS.text("Wages")]
+    label, security, sites, names, public_key, quota = (each[1] for each in found.properties)
+    assert (label, bytes(security), bytes(public_key), quota) == (PSEUDONYMS.text("Wages"), bytes(7), bytes(3), 17)
+    assert [UUID(bytes_le=bytes(each)) for each in sites] == [PSEUDONYMS.guid(guid), PSEUDONYMS.guid(FIRST)]
+    assert names == (PSEUDONYMS.text("alpha"), PSEUDONYMS.text("beta"))
 
 
 def test_an_acknowledgment_stays_one() -> None:
