@@ -52,15 +52,15 @@ def timeline(events: pa.Table | None, flows: pa.Table | None) -> pa.Table | None
         return None
     table = pa.concat_tables([each.select(_TIMELINE) for each in found]).combine_chunks()
     place = numbers(pc.list_element(table["places"], 0))
-    time, has_time = numbers(table["first_seen"]), numbers(table["first_seen"].is_valid())
-    return table.take(integers(np.lexsort((place, time, 1 - has_time))))
+    time, timeless = numbers(table["first_seen"]), numbers(table["first_seen"].is_null())
+    return table.take(integers(np.lexsort((place, time, timeless))))
 
 
 def _first_messages(flows: pa.Table) -> pa.Table:
     """The first message of each host, as an event."""
     time = numbers(flows["first_seen"])
     place = numbers(pc.list_element(flows["places"], 0))
-    order = integers(np.lexsort((place, time, 1 - numbers(flows["first_seen"].is_valid()))))
+    order = integers(np.lexsort((place, time, numbers(flows["first_seen"].is_null()))))
     table: Any = flows.take(order).combine_chunks()
     encoded = table["sender"].combine_chunks().dictionary_encode(null_encoding="encode")
     _, first = np.unique(numbers(encoded.indices), return_index=True)

@@ -192,6 +192,26 @@ def test_sids() -> None:
     assert PSEUDONYMS.sid(b"no sid") == bytes(6)
 
 
+@pytest.mark.parametrize(
+    ("text", "pseudonym"),
+    [
+        ("Orders 2024", "Vfkxbe 7269"),
+        ("Größe", "Sb扩筏n"),
+        ("\U00010428x", "\U00024e15y"),
+        ("DIRECT=TCP:10.20.1.25\\private$\\Orders", "DIRECT=TCP:21.11.9.47\\private$\\Vfkxbe"),
+        ("version 10.300.1.2", "mbqoziz 43.463.6.0"),
+        ("TCP:2001:db8:0:a::1", "TCP:2001:aa4:0:a::6"),
+        ("0000000a:0200c0a80001", "8f4e3ab2:b33d033d4382"),
+    ],
+)
+def test_a_pseudonym_is_the_same_in_every_version(text: str, pseudonym: str) -> None:
+    """Captures that were written with the same key belong together."""
+    assert PSEUDONYMS.text(text) == pseudonym
+    assert PSEUDONYMS.guid(UUID(int=7)) == UUID("54220392-6329-59e8-ab8b-283e178eef16")
+    sid = bytes.fromhex("010500000000000515000000 01000000 02000000 03000000 50040000")
+    assert PSEUDONYMS.sid(sid).hex() == "0105000000000005150000005921335f9192a0321bbf8f74fe118427"
+
+
 def test_a_short_key_is_refused() -> None:
     with pytest.raises(ValueError, match="at least 16 bytes, not 15"):
         Pseudonyms(bytes(15))

@@ -156,6 +156,13 @@ def test_batches_have_the_schema_and_the_rows(captures: list[Path]) -> None:
             database.query("-- nothing")
 
 
+def test_a_connection_is_closed_with_its_block(captures: list[Path]) -> None:
+    with connect(captures) as database:
+        assert database.query("SELECT 1 AS one").read_all()["one"].to_pylist() == [1]
+    with pytest.raises(SqlError, match="closed"):
+        database.query("SELECT 1")
+
+
 def test_errors_are_one_line(captures: list[Path]) -> None:
     with connect(captures) as database:
         for statement, complaint in (
