@@ -37,6 +37,8 @@ def test_a_table_is_that_of_the_captures(captures: list[Path], table: str) -> No
         found = database.query(f"SELECT * FROM {table}").read_all()
         assert found.schema.names == arrow_schema(table).names
         assert found.to_pylist() == rows(captures, table)
+        # Enumerations are texts
+        assert not any(pa.types.is_dictionary(field.type) for field in found.schema)
 
 
 @pytest.mark.parametrize(
@@ -185,6 +187,7 @@ def test_a_condition_of_no_rows(captures: list[Path]) -> None:
 
 def test_a_condition_knows_its_tables() -> None:
     assert Condition("label = 'servers'").tables == ("messages",)
+    assert Condition("label = 'servers' AND src = ''").columns("messages") == ("src", "label")
     assert Condition("SRC = '10.0.0.1'").tables == tuple(TABLES)
     with pytest.raises(SqlError, match="no table has all of these columns: label, servers"):
         Condition("label = servers")
