@@ -48,6 +48,7 @@ LIBRARY = HEADER + b"\x0c\2\0\0\0" + text("Orders, Version=1")
         (HEADER + b"\5\1\0\0\0" + text("Orders.Order") + b"x\0\0\0", 768, "nrbf Orders.Order"),
         (HEADER, 768, "nrbf"),
         (HEADER + b"\5\1\0\0\0\xff\xff\xff\xff\xff\xff", 768, "nrbf"),
+        (HEADER + b"\5\1\0\0\0\xff\xff\xff\xff\xff\1Name", 768, "nrbf"),  # a length has five bytes at most
         (bytes(16) + b"\1\2\3", 68, "ole"),
         (bytes.fromhex("d0cf11e0a1b11ae1") + bytes(504), 0, "ole"),
         (gzip.compress(b"x", mtime=0), 0, "gzip"),

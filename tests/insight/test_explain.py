@@ -36,7 +36,9 @@ def test_every_name_of_a_table_is_explained(name: str) -> None:
 def test_properties_and_rules() -> None:
     for row in PROPERTIES:
         assert any(found.section == row.section for found in explain(row.name))
-        assert row.name in {found.name for found in explain(str(row.number))}
+        found = explain(str(row.number))
+        assert row.name in {each.name for each in found}
+        assert all(each.sentence.startswith(f"PROPID {row.number}, ") for each in found)
     assert all(explain(rule.name) for rule in RULES)
     assert explain("q_quota") == explain("PROPID_Q_QUOTA")
     assert explain("nothing at all") == []

@@ -176,7 +176,7 @@ def test_the_busiest_pairs(count: int, rows: int, monkeypatch: pytest.MonkeyPatc
     caption = "Packets from one host to another"
     assert found.heads[caption] == ["from", "to", "messages", "bytes", "sessions", "discovery", "queues", "frames"]
     assert len([row for row in found.rows[caption] if row]) == rows
-    assert ("The 60 busiest of 61 pairs." in found.texts) is (count == 61)
+    assert [text for text in found.texts if "busiest" in text] == ["The 60 busiest of 61 pairs."] * (count == 61)
     assert found.rows[caption][-1][2:] == [
         ("1", "number"), ("10", "number"), ("0", "number"), ("0", "number"), ("q", None), (f"x.pcap {rows}", None),
     ]  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -163,6 +164,13 @@ def test_a_connection_is_closed_with_its_block(captures: list[Path]) -> None:
         assert database.query("SELECT 1 AS one").read_all()["one"].to_pylist() == [1]
     with pytest.raises(SqlError, match="closed"):
         database.query("SELECT 1")
+
+
+def test_without_duckdb(captures: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    for make in (lambda: connect(captures), lambda: Condition("label = ''")):
+        with pytest.raises(SqlError, match="duckdb"):
+            make()
 
 
 def test_errors_are_one_line(captures: list[Path]) -> None:
