@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from msmqwire.insight import Summary
+from msmqwire.insight.explain import explain
 from msmqwire.insight.findings import Finding
 from msmqwire.insight.report import page
 from msmqwire.insight.sections import SECTIONS
@@ -163,6 +164,15 @@ def test_faults_violations_and_classes_have_their_meanings() -> None:
     heads, (row,) = found.table("acknowledgments")
     assert heads[-1] == "meaning"
     assert row[-1][0]
+
+
+def test_a_violation_has_the_meaning_of_its_table() -> None:
+    summary = summary_of("messages", {"violations": ["trailing_bytes"]})
+    add_to(summary, "topology", {"type": "reply", "violations": ["trailing_bytes"]})
+    _, rows = shown(summary).table("problems")
+    meanings = {each.where: each.sentence for each in explain("trailing_bytes") if each.kind == "violation"}
+    assert {row[0][0]: row[-1][0] for row in rows} == {name: meanings[name] for name in ("messages", "topology")}
+    assert meanings["messages"] != meanings["topology"]
 
 
 def pairs_of(count: int) -> Summary:
