@@ -184,7 +184,7 @@ def _column(column: Column | str) -> Column:
 
 
 def _apply(table: str, payload: Column | str, **settings: Any) -> Column:
-    return decoder_udf(table, **settings)(_column(payload))  # type: ignore[no-any-return]
+    return decoder_udf(table, form="arrow", **settings)(_column(payload))  # type: ignore[no-any-return]
 
 
 def msmq_decode_topology(
