@@ -54,12 +54,12 @@ TARGETS = {
     "pcapng": Target("capture", kernel_longest=1024, surface_longest=256, share=0.5, layout="pcapng"),
     "layers": Target("capture", kernel_longest=512, surface_longest=256),
     # Some twenty segments in an input, and an oracle that takes them byte by byte
-    "streams": Target("streams", kernel_longest=512, surface_longest=64, share=0.1, layout="streams"),
+    "streams": Target("streams", kernel_longest=512, surface_longest=64, share=0.2, layout="streams"),
     "format_names": Target("formatname", kernel_longest=1024, surface_longest=512),
     # An input is a packet, and what is written over it between decoding and each use of the batch
     "changing_bytes": Target(None, surface_longest=64, share=0.1),
     # Some fifty packets in an input, each for a machine and for the slow reference
-    "session_machines": Target(None, surface_longest=256, share=0.025),
+    "session_machines": Target(None, surface_longest=256, share=0.05),
 }
 
 # Undefined behaviour traps: no runtime of its own is needed, and libFuzzer reports the signal
