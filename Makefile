@@ -191,9 +191,11 @@ extras:
 	$(INSTALL) '.[$(EXTRAS)]'
 	@touch $(patsubst %,$(DONE)/%,$(subst $(COMMA), ,$(EXTRAS)))
 
+# declarations.py reads the tables of the protocols, which name types of numpy, while the extras are installed
 $(DONE)/venv: pyproject.toml | check
 	$(PYTHON) -m venv $(VENV)
-	$(PY) -c 'import tomllib; print("pip", *tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' \
+	$(PY) -c 'import tomllib; settings = tomllib.load(open("pyproject.toml", "rb")); print( \
+		"pip", *settings["build-system"]["requires"], *settings["project"]["dependencies"], sep="\n")' \
 		| $(PIP) --upgrade --requirement /dev/stdin
 ifdef LOCKED
 	$(PIP) --no-build-isolation --require-hashes --requirement requirements.lock
