@@ -1,7 +1,7 @@
 """Write the enumerations that kernels are compiled with, from the tables of the protocols.
 
-``make build`` runs it, before anything is compiled: it imports Python modules only, and numpy. Every part stands in a ``.pxd``
-between two comments and is committed; ``tests/test_declarations.py`` compares.
+``make build`` runs it, before anything is compiled: it imports Python modules only, and numpy. Every part
+stands in a ``.pxd`` between two comments and is committed; ``tests/test_declarations.py`` compares.
 """
 
 from __future__ import annotations
