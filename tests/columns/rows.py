@@ -66,14 +66,18 @@ def shown(type_: DataType, value: Any, guid: str = "binary") -> Any:
         return {"uuid": value, "text": str(value), "binary": value.bytes}[guid]
     if isinstance(value, Queue | Span) and type_ != BYTES:
         return None if value.text is None else arrow_text(value.text)
+    if type_ == TEXT:  # of a vector
+        return arrow_text(value.decode("utf-16-le", "surrogatepass"))
     if isinstance(type_, Flags):
         return list(value)
-    return value.data if type_ == BYTES else value
+    return value.data if isinstance(value, Span) else value
 
 
 def shown_row(table: Table, row: Row, guid: str = "binary") -> dict[str, Any]:
-    """A row of an oracle as Arrow shows it."""
-    return {column.name: shown(column.type, row[column.name], guid) for column in table.all_columns}
+    """What a row of an oracle or a packet of a vector has, as Arrow shows it."""
+    return {
+        column.name: shown(column.type, row[column.name], guid) for column in table.all_columns if column.name in row
+    }
 
 
 def _member(item: Any, name: str) -> Any:

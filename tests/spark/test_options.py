@@ -30,7 +30,7 @@ def test_every_option_in_any_spelling() -> None:
     assert (options.paths, options.table) == (("captures",), "messages")
     assert (options.recursive, options.split_size) == (True, 2 << 20)
     assert options.storage_options == {"region": "eu-west-1"}
-    assert (options.name_glob, options.modified_after, options.modified_before) == ("*.pcap", midnight, midnight)
+    assert (options.path_glob_filter, options.modified_after, options.modified_before) == ("*.pcap", midnight, midnight)
     assert not options.ignore_corrupt_files
     scan = options.scan
     assert (scan.tables, scan.mode, scan.read.guid) == (("messages",), "FAILFAST", "binary")
