@@ -104,7 +104,8 @@ def acknowledgments(draw: st.DrawFn, own: UUID, other: UUID) -> mqqb.UserMessage
 
 def packets(own: UUID, other: UUID) -> st.SearchStrategy[mqqb.UserMessage]:
     """What a queue manager sends: messages, transactional ones among them, acknowledgments, notifications."""
-    return user_messages(own) | acknowledgments(own, other) | notifications(own, other)
+    messages = user_messages(own).filter(lambda message: message.notification is None)
+    return messages | acknowledgments(own, other) | notifications(own, other)
 
 
 @st.composite
