@@ -14,8 +14,8 @@ session is closed. MSMQ does not authenticate senders by itself, so the command 
 --notifications takes messages to the notify queue of --queue-manager and applies them to its public
 queues, which it reads from --directory at the start; it prints an object for each decision: created,
 changed, deleted, ignored or disregarded, with the rule. Values of version 2 are read from
---directory, whatever server a notification names. Notifications of version 1 carry values, and need
-an authenticated sender: see --trust.
+--directory, also when a notification names another server. Notifications of version 1 carry values,
+and need an authenticated sender: see --trust.
 
 exit status:
   0  N messages were received, or S seconds have passed

@@ -72,16 +72,6 @@ cdef inline void prefetch_lines(const uint8_t* start, size_t size) noexcept nogi
         wire_prefetch(start + at + 64)
 
 
-cdef inline void prefetch_payload(const PayloadTable* table, size_t i, size_t count, size_t most) noexcept nogil:
-    """Load the first bytes of payload ``i`` of ``count``, at most ``most``, into the cache before they are needed."""
-    cdef Span span
-    cdef size_t at
-    if i < count:
-        span = payload_at(table, i)
-        for at in range(0, min(span.size, most), 64):  # a cache line at a time
-            wire_prefetch(span.data + at)
-
-
 cdef class Payloads:
     cdef PayloadTable table
     cdef object owner  # whatever keeps the memory of the table alive

@@ -1,26 +1,13 @@
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from msmqwire.columns import Payloads
+from msmqwire.insight._column import Column
 
 MOST_PLACES: int
-NULL_NUMBER: int
 OPERATIONS: tuple[str, ...]
-
-class Column:
-    type: Any
-    def __init__(self, array: Any) -> None: ...
-    def __len__(self) -> int: ...
-    @staticmethod
-    def of_numbers(numbers: NDArray[np.int64], type: Any) -> Column: ...
-    @staticmethod
-    def either(mask: NDArray[np.bool_], one: Column, other: Column) -> Column: ...
-    def repeated(self, count: int) -> Column: ...
-    @property
-    def array(self) -> NDArray[np.int64]: ...
 
 class GroupTable:
     def __init__(self, keys: int, operations: Sequence[str]) -> None: ...

@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 
-from msmqwire.insight._group_table import NULL_NUMBER, Column, GroupTable
+from msmqwire.insight._column import NULL_NUMBER, Column
+from msmqwire.insight._group_table import GroupTable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

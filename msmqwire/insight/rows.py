@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from msmqwire.columns.plain import equals_guid, plain
-from msmqwire.insight._group_table import NULL_NUMBER, Column
+from msmqwire.insight._column import NULL_NUMBER, Column
 from msmqwire.insight.groups import integers, numbers, pc
 
 if TYPE_CHECKING:

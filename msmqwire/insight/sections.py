@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from msmqwire.columns.plain import plain
-from msmqwire.insight._group_table import NULL_NUMBER, Column
+from msmqwire.insight._column import NULL_NUMBER, Column
 from msmqwire.insight.groups import integers, numbers, pc
 from msmqwire.insight.rows import Rows
 from msmqwire.insight.rules import NEGATIVE, probes, shown_managers

@@ -12,7 +12,7 @@ import pyarrow as pa
 from msmqwire.capture import ReadOptions, read_tables
 from msmqwire.columns.plain import guid_text
 from msmqwire.errors import counted
-from msmqwire.insight._group_table import Column
+from msmqwire.insight._column import Column
 from msmqwire.insight.groups import Groups, numbers, pc
 from msmqwire.insight.rows import FRAMES, Files, Rows
 from msmqwire.insight.sections import COLUMNS, FLOWS, SECTIONS, Section, contributions

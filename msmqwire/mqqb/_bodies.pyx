@@ -171,7 +171,7 @@ cdef size_t write_text(const Origin* origin, uint8_t* target, uint8_t* format) n
     else:
         memcpy(target, data, size)
     if origin.form == ASCII_TEXT:
-        # It was ASCII when it was looked at; whatever it is now, UTF-8 stays valid
+        # The bytes were ASCII when they were read, but may have changed since: the text must be valid UTF-8
         for i in range(size):
             target[i] &= 0x7F
     if format[0] == TEXT and begins_as_xml(target, size):

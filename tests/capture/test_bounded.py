@@ -209,7 +209,7 @@ def test_memory_of_payloads(name: str) -> None:
 #: Bytes of the smallest of three inputs.
 COUNTED = 64 << 10
 
-#: Families that are read compressed as well: a decompressor counts bytes, whatever they are.
+#: Families that are read compressed as well: the work of a decompressor does not depend on the frames.
 COMPRESSED = ("tiny blocks", "streams", "noise")
 
 #: How often each work is counted: some 60,000 instructions more or fewer are the allocator's.

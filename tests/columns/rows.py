@@ -177,7 +177,7 @@ def assert_view(view: Any, type_: DataType, values: Sequence[Any], path: str) ->
         assert view.shape == (len(values), 16)
         assert view.dtype == np.uint8
         assert view[present].tobytes() == b"".join(standing), path
-        assert not view[~present].any(), f"{path}: a null shows what was there before"
+        assert not view[~present].any(), f"{path}: a null shows the value of an earlier batch"
     else:
         _assert_numbers(view, type_, present, standing, path)
 
@@ -190,7 +190,7 @@ def _assert_numbers(view: Any, type_: Any, present: Any, standing: list[Any], pa
         assert view.dtype == type_.dtype, path
         plain = view.view(np.int64) if type_ == TIMESTAMP else view
         assert plain[present].tolist() == standing, path
-    assert not view[~present].astype(np.int64).any(), f"{path}: a null shows what was there before"
+    assert not view[~present].astype(np.int64).any(), f"{path}: a null shows the value of an earlier batch"
 
 
 def _assert_names(records: Any, queues: Sequence[Queue], path: str) -> None:

@@ -151,7 +151,7 @@ def test_a_packet_with_violations_is_refused_by_its_row(kind: Format) -> None:
 
 @each_format
 def test_columns_are_needed_by_name(kind: Format) -> None:
-    """Violations too: without them nobody could tell that the bytes behind a packet would be lost."""
+    """Violations too: they say that there are bytes after a packet, which an encoder does not write."""
     payloads = written_by(kind)[:200]
     for name in kind.table.names:
         batch = kind.decode_batch(payloads, columns=[each for each in kind.table.names if each != name])

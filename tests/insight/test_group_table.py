@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from msmqwire.insight._group_table import MOST_PLACES, NULL_NUMBER, OPERATIONS, Column, GroupTable
+from msmqwire.insight._column import NULL_NUMBER, Column
+from msmqwire.insight._group_table import MOST_PLACES, OPERATIONS, GroupTable
 
 TEXTS = st.none() | st.sampled_from(["", "a", "b", "exactly8", "nine char", "é" * 40]) | st.text(max_size=20)
 # Both words of the last one are the number of a null
@@ -131,7 +132,7 @@ def test_groups_beyond_every_first_size() -> None:
 
 
 def test_more_groups_than_the_cache_has_space_for() -> None:
-    """Their memory is fetched before the rows are counted; rows of one group follow each other or lie apart."""
+    """The memory of groups is fetched before their rows are counted, in any order of the rows."""
     rng = np.random.default_rng(1)
     table = GroupTable(2, ["sum", "max"])
     expected: dict[tuple[bytes | None, int], list[int]] = defaultdict(list)

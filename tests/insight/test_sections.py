@@ -314,7 +314,7 @@ def test_the_timeline_of_nothing_is_empty() -> None:
     ("changes", "roles", "probes"),
     [
         ({}, ["scanner"], 1),
-        # A router that forwards the message is none
+        # A router that forwards the message is not a scanner
         ({"hop_count": 1}, ["queue_manager", "router"], 1),
         ({"label": "pic"}, ["queue_manager"], 0),
         ({"destination_queue": "DIRECT=HTTP://host/msmq/private$/queue"}, ["queue_manager"], 0),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import cache
 from struct import pack
@@ -57,7 +58,7 @@ _ZERO = integers([0])
 _FALSE: Any = pa.Array.from_buffers(pa.bool_(), 1, [None, pa.py_buffer(b"\0")])[0]
 
 
-class LineWriter:
+class LineWriter(ABC):
     """Base of the writers whose rows are lines, which ``_lines`` makes of a batch."""
 
     def __init__(self, sink: Sink) -> None:
@@ -71,8 +72,9 @@ class LineWriter:
         """Wait for the lines to be written; lines need no end."""
         self._sink.finish()
 
+    @abstractmethod
     def _lines(self, batch: pa.RecordBatch) -> memoryview:
-        raise NotImplementedError
+        """The lines of a batch."""
 
 
 def json_text(array: Array) -> Array:
