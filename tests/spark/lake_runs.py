@@ -31,6 +31,8 @@ Captures = Mapping[str, int]
 SETTINGS = "settings"
 PROCESSES = multiprocessing.get_context("forkserver")
 PROCESSES.set_forkserver_preload([__name__])
+#: Random schedules of the long tests, and half as many of each kind of repair; 200 schedules take a quarter of an hour.
+SCHEDULES = int(os.environ.get("MSMQWIRE_SCHEDULES", "16"))
 
 
 def write_rows(storage: Storage, captures: Mapping[str, tuple[int, int]], name: str) -> list[WrittenFile]:

@@ -17,6 +17,7 @@ from msmqwire.spark import lake as lakes
 from msmqwire.spark.lake import LakeError
 from tests.spark.lake_damage import active, entries, flip, lose_plans, spoil
 from tests.spark.lake_runs import (
+    SCHEDULES,
     Stopped,
     be_killed,
     contents,
@@ -224,7 +225,9 @@ def repair_beside(root: str) -> None:
     lakes.repair(root)
 
 
-@pytest.mark.parametrize("seed", [0, 1, 35, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 16))])
+@pytest.mark.parametrize(
+    "seed", [0, 1, 35, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, SCHEDULES // 2))]
+)
 def test_a_repair_that_is_killed(root: Path, seed: int) -> None:
     if seed % 2:
         double(root)
@@ -236,7 +239,9 @@ def test_a_repair_that_is_killed(root: Path, seed: int) -> None:
     mended(root)
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(1, 14))])
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(1, SCHEDULES // 2))]
+)
 def test_a_repair_beside_runs(root: Path, seed: int) -> None:
     double(root)
     rng = random.Random(seed)

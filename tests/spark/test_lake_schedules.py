@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import random
 import shutil
 import signal
@@ -19,6 +18,7 @@ from msmqwire.spark.lake.storage import Storage
 from msmqwire.spark.lake.tables import LakeTable
 from tests.spark.lake_runs import (
     PROCESSES,
+    SCHEDULES,
     active_files,
     contents,
     expected,
@@ -66,10 +66,6 @@ def schedule(root: Path, seed: int) -> None:
     run(lake, largest)
     assert contents(lake) == expected(largest)
     assert lakes.check(lake) == []
-
-
-#: How many schedules the long tests run; 200 take a quarter of an hour.
-SCHEDULES = int(os.environ.get("MSMQWIRE_SCHEDULES", "24"))
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(1, SCHEDULES))])
