@@ -1,7 +1,7 @@
 """Bounded by what is read: instructions and peak memory at x, 2x and 4x, over families made to be expensive.
 
-Run as ``python -m tests.capture.test_bounded``, it does the work of each family and size between two marks of
-``benchmarks.instructions``.
+Run as ``python -m tests.capture.test_bounded FOLDER``, it does the work of each family and size, whose captures are in
+the folder, between two marks of ``benchmarks.instructions``.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import itertools
 import random
 import re
 import struct
+import sys
 import uuid
 from collections.abc import Callable, Iterator
 from functools import lru_cache
@@ -216,10 +217,10 @@ COMPRESSED = ("tiny blocks", "streams", "noise")
 COUNTS = 2
 
 
-def works() -> Iterator[tuple[str, Callable[[], object]]]:
+def works(captures: Callable[[str, int], bytes]) -> Iterator[tuple[str, Callable[[], object]]]:
     """The work of each family, and of some compressed, at x, 2x and 4x."""
     for family, times in itertools.product(FAMILIES, (1, 2, 4)):
-        data = capture_of(family, times * COUNTED)
+        data = captures(family, times * COUNTED)
         yield family, lambda data=data: read_all(data)  # type: ignore[misc]
         if family in COMPRESSED:
             packed = gzip.compress(data, 1)
@@ -233,12 +234,15 @@ def works() -> Iterator[tuple[str, Callable[[], object]]]:
 
 
 @pytest.mark.long
-def test_instructions_grow_with_the_input() -> None:
+def test_instructions_grow_with_the_input(tmp_path: Path) -> None:
     """Twice the bytes take twice the instructions at most; what is the same for every size counts for nothing."""
     require_program("valgrind")
-    counted = np.reshape(count_between_marks("-m", "tests.capture.test_bounded"), (-1, COUNTS))
+    # Made here: under valgrind it would take longer than to read them
+    for family, times in itertools.product(FAMILIES, (1, 2, 4)):
+        (tmp_path / f"{family} {times * COUNTED}").write_bytes(capture_of(family, times * COUNTED))
+    counted = np.reshape(count_between_marks("-m", "tests.capture.test_bounded", str(tmp_path)), (-1, COUNTS))
     counts: dict[str, list[float]] = {}
-    for (name, _), least in zip(works(), np.min(counted, axis=1), strict=True):
+    for (name, _), least in zip(works(capture_of), np.min(counted, axis=1), strict=True):
         counts.setdefault(name, []).append(least)
     for name, (once, twice, four) in counts.items():
         assert four - twice <= 2 * 1.25 * (twice - once) + 200_000, (name, counts[name])
@@ -246,7 +250,8 @@ def test_instructions_grow_with_the_input() -> None:
 
 
 if __name__ == "__main__":
-    for _, work in works():
+    made = Path(sys.argv[1])
+    for _, work in works(lambda family, size: (made / f"{family} {size}").read_bytes()):
         work()
         for _ in range(COUNTS):
             to_utf8(b"")
