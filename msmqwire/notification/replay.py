@@ -31,18 +31,7 @@ from msmqwire.notification.judgement import Outcome, Rule, first_values, rule_ag
 from msmqwire.notification.schema import CAPTURED_NOTIFICATIONS
 from msmqwire.properties import PROPID_Q_QMID
 
-__all__ = [
-    "COLUMNS",
-    "Event",
-    "Message",
-    "NotifiedQueue",
-    "NotifiedQueues",
-    "Replay",
-    "Update",
-    "in_order",
-    "messages_of",
-    "replay",
-]
+__all__ = ["COLUMNS", "Event", "NotifiedQueue", "Replay", "in_order", "replay"]
 
 Row: TypeAlias = Mapping[str, Any]
 
@@ -51,8 +40,8 @@ COLUMNS = ("file", "frame", "time", "src", "dst", *CAPTURED_NOTIFICATIONS.names)
 
 _GUIDS = ("object_guid", "master_guid")
 _VALUE_MEMBERS = ("id", "int", "text", "bytes", "guid")
-#: The attributes of a queue that never change.
-_LASTING = ("identifier", "pathname")
+#: The attributes of a queue that no change sets.
+_NAMES = ("identifier", "pathname")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,8 +50,14 @@ class Event:
 
     Attributes
     ----------
+    version : int
+        The version of the message, 1 or 2.
     operation : str
         ``"create"``, ``"change"``, ``"delete"``, or ``"replaced"`` if a new queue took the Pathname of this one.
+    identifier, pathname : UUID or None, str or None
+        The queue that the notification names, by one or both; after ``"replaced"`` the new one.
+    queue_manager : UUID or None
+        The queue manager that hosts it, if the notification names it.
     rule : Rule or None
         Why the change was not applied, by the judgement of the table and the notifications before it; None if it was.
     time : int or None
@@ -77,7 +72,11 @@ class Event:
         The attributes in the notification, by name.
     """
 
+    version: int
     operation: str
+    identifier: UUID | None
+    pathname: str | None
+    queue_manager: UUID | None
     rule: Rule | None
     time: int | None
     file: str
@@ -157,7 +156,9 @@ def replay(batches: Iterable[pa.RecordBatch], *, at: int | None = None, director
     at : int, optional
         Nanoseconds since 1970, UTC: leave out messages captured later.
     directory : Directory, optional
-        Supplies the values that version 2 does not carry; see ``NotifiedQueues``.
+        Read after a creation or a change of version 2, which carries no values, as machines do. Its answers are those
+        of today, not of the time of the notification. If it is not given or does not have the queue, only Identifier
+        and Pathname are known after such a notification.
 
     Raises
     ------
@@ -175,16 +176,17 @@ def replay(batches: Iterable[pa.RecordBatch], *, at: int | None = None, director
     """
     files: dict[str | None, int] = {}
     messages = []
-    for message in messages_of(batches):
+    for message in _messages(batches):
         number = files.setdefault(message.file, len(files))
         if at is None or message.time is None or message.time <= at:
             messages.append(((message.time is not None, message.time or 0, number, message.frame), message))
     messages.sort(key=itemgetter(0))
-    queues = NotifiedQueues(directory)
+    queues = _Queues(directory)
     for _, message in messages:
-        queues.apply(message)
+        for event in message.events:
+            queues.apply(message.machine, event)
     return Replay(
-        queues=tuple(queues),
+        queues=queues.notified(),
         messages=len(messages),
         rules=Counter(message.rule for _, message in messages if message.rule is not None),
         machine_changes=sum(message.machine_changes for _, message in messages),
@@ -205,62 +207,29 @@ def in_order(rows: pa.Table) -> pa.Table:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Update:
-    """A change of a queue, with the attribute names of the directory."""
-
-    version: int
-    guid: UUID | None
-    path: str | None
-    queue_manager: UUID | None
-    event: Event
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
-    """A message to a machine.
-
-    Attributes
-    ----------
-    machine : str
-        The address of the receiver.
-    time : int or None
-        Nanoseconds since 1970, UTC; None if the capture has no time.
-    file, frame : str, int
-        The frame that ends it.
-    updates : tuple of Update
-        The changes of queues.
-    machine_changes : int
-        The number of changes of queue managers that are not ignored.
-    rule : Rule or None
-        Why nothing of it is applied; None unless it is disregarded.
-    """
+class _Message:
+    """A message to a machine; nothing of it is applied if there is a ``rule``."""
 
     machine: str
     time: int | None
     file: str
     frame: int
-    updates: tuple[Update, ...] = ()
+    events: tuple[Event, ...] = ()
     machine_changes: int = 0
     rule: Rule | None = None
 
 
-def messages_of(batches: Iterable[pa.RecordBatch]) -> Iterator[Message]:
-    """The messages of a notifications table, in the order of its rows.
-
-    Parameters
-    ----------
-    batches : iterable of pyarrow.RecordBatch
-        As for ``replay``.
-    """
-    held: list[Row] = []
+def _messages(batches: Iterable[pa.RecordBatch]) -> Iterator[_Message]:
+    """The messages of a notifications table, in the order of its rows."""
+    rows: list[Row] = []
     for batch in batches:
         for row in _rows(batch):
-            if held and begins_message(row):
-                yield _message(held)
-                held = []
-            held.append(row)
-    if held:
-        yield _message(held)
+            if rows and begins_message(row):
+                yield _message(rows)
+                rows = []
+            rows.append(row)
+    if rows:
+        yield _message(rows)
 
 
 def _rows(batch: pa.RecordBatch) -> Iterator[Row]:
@@ -277,8 +246,8 @@ def _rows(batch: pa.RecordBatch) -> Iterator[Row]:
     others = batch.drop_columns([name for name in ("time", "time_ns", "properties", *_GUIDS) if name in names])
     guids = zip(*(guid_values(batch.column(name)) for name in _GUIDS), strict=True)
     for row, at, count, found in zip(others.to_pylist(), times, counts, guids, strict=True):
-        held = first_values(map(_value, islice(items, count or 0)))
-        yield {**row, **dict(zip(_GUIDS, found, strict=True)), "time": at, "properties": held}
+        by_propid = first_values(map(_value, islice(items, count or 0)))
+        yield {**row, **dict(zip(_GUIDS, found, strict=True)), "time": at, "properties": by_propid}
 
 
 def _value(item: tuple[Any, ...]) -> tuple[int, Any]:
@@ -286,43 +255,44 @@ def _value(item: tuple[Any, ...]) -> tuple[int, Any]:
     return propid, next((each for each in (guid, number, text, data) if each is not None), None)
 
 
-def _message(rows: list[Row]) -> Message:
+def _message(rows: list[Row]) -> _Message:
     first = rows[0]
     where = {"machine": first["dst"], "time": first["time"], "file": first["file"], "frame": first["frame"]}
     if first["outcome"] == Outcome.DISREGARDED:
-        return Message(**where, rule=Rule(first["rule"]))
+        return _Message(**where, rule=Rule(first["rule"]))
     changes = [row for row in rows if row["index"] is not None]
-    updates = tuple(_update(row) for row in changes if row["object"] == "queue")
+    events = tuple(_event(row) for row in changes if row["object"] == "queue")
     of_machines = [row for row in changes if row["object"] == "machine" and row["rule"] is None]
-    return Message(**where, updates=updates, machine_changes=len(of_machines))
+    return _Message(**where, events=events, machine_changes=len(of_machines))
 
 
-def _update(row: Row) -> Update:
+def _event(row: Row) -> Event:
+    version, operation = row["version"], row["operation"]
+    identifier, pathname = row["object_guid"], row["path_name"]
     notified: dict[str, Any] = {}
-    if row["version"] == 1:
-        notified = notified_attributes(row["object"], row["operation"], row["path_name"], row["properties"])
-    created = row["operation"] == "create" and row["version"] == 1
-    return Update(
-        version=row["version"],
-        guid=notified["identifier"] if created else row["object_guid"],
-        path=notified["pathname"] if created else row["path_name"],
+    if version == 1:
+        notified = notified_attributes(row["object"], operation, pathname, row["properties"])
+        if operation == "create":
+            identifier, pathname = notified["identifier"], notified["pathname"]
+    return Event(
+        version=version,
+        operation=operation,
+        identifier=identifier,
+        pathname=pathname,
         queue_manager=row["properties"].get(PROPID_Q_QMID),
-        event=Event(
-            operation=row["operation"],
-            rule=None if row["rule"] is None else Rule(row["rule"]),
-            time=row["time"],
-            file=row["file"],
-            frame=row["frame"],
-            source=row["src"],
-            origin=row["domain_controller"] if row["version"] == 2 else row["master_guid"],
-            notified=notified,
-        ),
+        rule=None if row["rule"] is None else Rule(row["rule"]),
+        time=row["time"],
+        file=row["file"],
+        frame=row["frame"],
+        source=row["src"],
+        origin=row["master_guid"] if version == 1 else row["domain_controller"],
+        notified=notified,
     )
 
 
 @dataclass(slots=True)
-class _Known:
-    """The current state of a queue."""
+class _Queue:
+    """The current state of a queue of a machine."""
 
     machine: str
     exists: bool | None = None
@@ -339,120 +309,101 @@ class _Known:
             history=tuple(self.history),
         )
 
-    def apply(self, update: Update) -> None:
-        """Apply an update."""
-        operation = update.event.operation
-        notified = update.event.notified
-        if operation == "create" and self.exists:
+    def apply(self, event: Event) -> None:
+        notified = event.notified
+        if event.operation == "create" and self.exists:
             notified = {name: notified[name] for name in UPDATED_QUEUE.values() if name in notified}
-        if update.version == 2 or (operation == "create" and not self.exists):
-            self.values = {name: self.values[name] for name in _LASTING if name in self.values}
-        if operation != "change":
-            self.exists = operation == "create"
-        identifier = self.values.get("identifier", update.guid)
+        if event.version == 2 or (event.operation == "create" and not self.exists):
+            self.values = {name: self.values[name] for name in _NAMES if name in self.values}
+        if event.operation != "change":
+            self.exists = event.operation == "create"
+        identifier = self.values.get("identifier", event.identifier)
         self.values |= notified
         if identifier is not None:
             self.values["identifier"] = identifier
-        self.queue_manager = update.queue_manager or self.queue_manager
+        self.queue_manager = event.queue_manager or self.queue_manager
 
 
-class NotifiedQueues:
-    """The queues that machines are notified of; messages are applied in the order of time.
+class _Queues:
+    """The queues of all machines; events are applied in the order of time."""
 
-    Parameters
-    ----------
-    directory : Directory, optional
-        Read after a creation or a change of version 2, which carries no values, as machines do. Its answers are those
-        of today, not of the time of the notification. If it is not given or does not have the queue, only Identifier
-        and Pathname are known after such a notification.
-    """
-
-    def __init__(self, directory: Directory | None = None) -> None:
+    def __init__(self, directory: Directory | None) -> None:
         self._directory = directory
-        self._queues: list[_Known] = []
+        self._queues: list[_Queue] = []
         # By machine, and by Identifier, or by Pathname without regard to case while they exist
-        self._by_guid: dict[tuple[str, UUID], _Known] = {}
-        self._by_path: dict[tuple[str, str], _Known] = {}
+        self._by_guid: dict[tuple[str, UUID], _Queue] = {}
+        self._by_path: dict[tuple[str, str], _Queue] = {}
 
-    def __iter__(self) -> Iterator[NotifiedQueue]:
-        """The current queues, in the order of their first notifications."""
-        return (known.notified() for known in self._queues)
+    def notified(self) -> tuple[NotifiedQueue, ...]:
+        """The queues in the order of their first notifications."""
+        return tuple(queue.notified() for queue in self._queues)
 
-    def apply(self, message: Message) -> None:
-        """Apply one message.
+    def apply(self, machine: str, event: Event) -> None:
+        queue = self._find(machine, event) or self._add(machine, event)
+        read = self._read(event)
+        occupant = self._occupant(queue, event, read)
+        self._forget_path(queue)
+        rule = event.rule or self._rule_against(queue, event, read, occupant)
+        if rule is None:
+            queue.apply(event)
+            if queue.exists is not False:
+                queue.values |= read
+        queue.history.append(replace(event, rule=rule))
+        if rule is None and occupant is not None:
+            self._forget_path(occupant)
+            occupant.exists = False
+            occupant.history.append(replace(event, operation="replaced", notified={}))
+        self._index(queue, event.identifier)
 
-        Raises
-        ------
-        DirectoryError
-            The directory cannot be read.
-        """
-        for update in message.updates:
-            known = self._find(message.machine, update)
-            if known is None:
-                known = _Known(message.machine)
-                if update.path is not None:
-                    known.values["pathname"] = update.path
-                if update.guid is not None:
-                    # Also if the update is ignored: another Identifier at the path is another queue
-                    known.values["identifier"] = update.guid
-                self._queues.append(known)
-            held = self._held(update)
-            other = self._other(known, update, held)
-            self._forget_path(known)
-            rule = update.event.rule or self._rule_against(update, known, held, other)
-            if rule is None:
-                known.apply(update)
-                if known.exists is not False:
-                    known.values |= held
-            known.history.append(replace(update.event, rule=rule))
-            if rule is None and other is not None:
-                self._forget_path(other)
-                other.exists = False
-                other.history.append(replace(update.event, operation="replaced", notified={}))
-            self._index(known, update.guid)
+    def _add(self, machine: str, event: Event) -> _Queue:
+        """A new queue; also for an ignored event, since another Identifier at the path is another queue."""
+        names = {"pathname": event.pathname, "identifier": event.identifier}
+        queue = _Queue(machine, values={name: value for name, value in names.items() if value is not None})
+        self._queues.append(queue)
+        return queue
 
-    def _other(self, known: _Known, update: Update, held: Mapping[str, Any]) -> _Known | None:
-        """The other queue at the path of an update, unless the update cannot change paths."""
-        path = held.get("pathname", update.path)
-        if path is None or (update.version == 1 and (update.event.operation != "create" or known.exists)):
-            return None
-        other = self._by_path.get((known.machine, path.lower()))
-        return None if other is known else other
-
-    @staticmethod
-    def _rule_against(update: Update, known: _Known, held: Mapping[str, Any], other: _Known | None) -> Rule | None:
-        """The rule by which a receiver with these queues ignores an update that is judged to be applied."""
-        if update.event.operation == "create":
-            path = held.get("pathname")
-            return None if path is None else rule_against_pathname(path)
-        if known.exists is False:
-            return Rule.NOT_FOUND
-        return None if other is None or update.event.operation == "delete" else Rule.PATHNAME_TAKEN
-
-    def _held(self, update: Update) -> dict[str, Any]:
+    def _read(self, event: Event) -> dict[str, Any]:
         """The attributes that the directory has for a creation or a change of version 2."""
-        if self._directory is None or update.version == 1 or update.event.operation == "delete":
+        if self._directory is None or event.version == 1 or event.operation == "delete":
             return {}
-        found = self._directory.read_directory(Queue, [Equal("identifier", update.guid)], NOTIFIED)
+        found = self._directory.read_directory(Queue, [Equal("identifier", event.identifier)], NOTIFIED)
         return {} if found is None else found.attributes()
 
-    def _find(self, machine: str, update: Update) -> _Known | None:
-        guid, path = update.guid, update.path
-        known = None if guid is None else self._by_guid.get((machine, guid))
-        if known is not None or path is None:
-            return known
-        known = self._by_path.get((machine, path.lower()))
+    def _occupant(self, queue: _Queue, event: Event, read: Mapping[str, Any]) -> _Queue | None:
+        """The other queue at the path that a queue gets by an event; None if the event sets no path."""
+        path = read.get("pathname", event.pathname)
+        if path is None or (event.version == 1 and (event.operation != "create" or queue.exists)):
+            return None
+        found = self._by_path.get((queue.machine, path.lower()))
+        return None if found is queue else found
+
+    @staticmethod
+    def _rule_against(queue: _Queue, event: Event, read: Mapping[str, Any], occupant: _Queue | None) -> Rule | None:
+        """The rule by which a receiver with these queues ignores an event that is judged to be applied."""
+        if event.operation == "create":
+            path = read.get("pathname")
+            return None if path is None else rule_against_pathname(path)
+        if queue.exists is False:
+            return Rule.NOT_FOUND
+        return None if occupant is None or event.operation == "delete" else Rule.PATHNAME_TAKEN
+
+    def _find(self, machine: str, event: Event) -> _Queue | None:
+        guid, path = event.identifier, event.pathname
+        queue = None if guid is None else self._by_guid.get((machine, guid))
+        if queue is not None or path is None:
+            return queue
+        queue = self._by_path.get((machine, path.lower()))
         # A new Identifier at the path is another queue, unless the Identifier of the queue is unknown
-        return None if known is not None and guid is not None and "identifier" in known.values else known
+        return None if queue is not None and guid is not None and "identifier" in queue.values else queue
 
-    def _forget_path(self, known: _Known) -> None:
-        path = known.values.get("pathname")
-        if path is not None and self._by_path.get((known.machine, path.lower())) is known:
-            del self._by_path[known.machine, path.lower()]
+    def _forget_path(self, queue: _Queue) -> None:
+        path = queue.values.get("pathname")
+        if path is not None and self._by_path.get((queue.machine, path.lower())) is queue:
+            del self._by_path[queue.machine, path.lower()]
 
-    def _index(self, known: _Known, guid: UUID | None) -> None:
+    def _index(self, queue: _Queue, guid: UUID | None) -> None:
         if guid is not None:
-            self._by_guid[known.machine, guid] = known
-        path = known.values.get("pathname")
-        if path is not None and known.exists is not False:
-            self._by_path[known.machine, path.lower()] = known
+            self._by_guid[queue.machine, guid] = queue
+        path = queue.values.get("pathname")
+        if path is not None and queue.exists is not False:
+            self._by_path[queue.machine, path.lower()] = queue
