@@ -1,4 +1,4 @@
-"""Mend a lake from what is in it: logs, files that cannot be read, rows that are there twice, rows without an account.
+"""Mend a lake from what is in it: logs, files that cannot be read, rows that differ from their account or have none.
 
 Each step is a commit of its own that any reader may see, and follows from what is in the lake: a repair that was killed
 is continued by the next one. What runs commit meanwhile is looked at again.
@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from msmqwire.capture import TABLES
@@ -20,16 +19,15 @@ from msmqwire.errors import counted
 from msmqwire.spark.lake.accounting import ACCOUNTING, SourceAccount
 from msmqwire.spark.lake.captures import capture_numbers
 from msmqwire.spark.lake.commit import Lake
-from msmqwire.spark.lake.duplicates import rows_to_keep
 from msmqwire.spark.lake.logs import mend_log
-from msmqwire.spark.lake.rewriting import Replacement, parquet_file, rewrite
+from msmqwire.spark.lake.rewriting import Replacement, parquet_file
 from msmqwire.spark.lake.schemas import LAKE_TABLES
 from msmqwire.spark.lake.storage import LakeError, LakeOptions, Storage
 from msmqwire.spark.lake.tables import LakeTable
 from msmqwire.spark.lake.verification import read_contents
 
 _TABLES = (*LAKE_TABLES, "accounting")
-_LOST = "its rows in the lake were malformed and are gone; the next run reads it again"
+_LOST = "its rows in the lake were not those of accounting and are gone; the next run reads it again"
 
 
 def repair(
@@ -38,9 +36,9 @@ def repair(
     """Mend a lake from what is in it; runs may commit meanwhile.
 
     Logs are made readable. Files that cannot be read are left out, and so are the rows of every capture that then lacks
-    some: ``accounting`` says so, and the next run reads these captures again. Of rows that are there twice one is kept.
-    Rows of captures that ``accounting`` does not have get their account back; where this is lost, the rows stay until
-    a run reads a file of the same name. A plan of a run that is missing is written again.
+    some, or has some twice: ``accounting`` says so, and the next run reads these captures again. Rows of captures that
+    ``accounting`` does not have get their account back; where this is lost, the rows stay until a run reads a file of
+    the same name. A plan of a run that is missing is written again.
 
     Parameters
     ----------
@@ -131,17 +129,11 @@ class _Findings:
 
     def lines(self, dry_run: bool) -> list[str] | None:
         """Mend what differs; what was done, or None when a run has committed meanwhile."""
-        lines = []
-        failed: set[int] = set()
-        for table in self.tables.values():
-            line, unclear = self._remove_duplicates(table, dry_run)
-            lines += line
-            failed |= unclear
-        changes = self._changes(failed)
+        changes = self._changes()
         accounting = LakeTable(self.storage, "accounting")
         if accounting.run != self.lake.run:
             return None
-        lines += changes.lines
+        lines = changes.lines
         if changes.rows or changes.delete:
             if not dry_run and not self.lake.commit_repair(changes.rows, changes.delete):
                 return None
@@ -151,60 +143,13 @@ class _Findings:
                 self.lake.write_plan()
         return lines
 
-    # Rows that are there more than once
-
-    def _suspects(self, name: str) -> set[int]:
-        """Captures that may have a row more than once."""
-        said = self.said[name]
-        # A capture that has lost as many rows as it has twice has the right number of them
-        return {
-            capture
-            for capture, rows in self.contents[name].rows.items()
-            if said[capture] and (rows > said[capture] or (rows == said[capture] and name != "faults"))
-        }
-
-    def _remove_duplicates(self, table: LakeTable, dry_run: bool) -> tuple[list[str], set[int]]:
-        """Keep one of each row that is there more than once; and the captures where this fails."""
-        name, said = table.name, self.said[table.name]
-        failed = set[int]()
-        before = self.contents[name].rows.copy()
-
-        def replacements() -> list[Replacement]:
-            contents = self.contents[name] = read_contents(self.storage, table, every_byte=False)
-            failed.clear()
-            captures = self._suspects(name)
-            if not captures:
-                return []
-            nonlocal before
-            before = contents.rows.copy()
-            kept, unclear = rows_to_keep(self.storage, name, contents, said, captures)
-            failed.update(unclear)
-            for capture in captures - unclear:
-                contents.rows[capture] = said[capture]
-            files = {file.path: file for file in contents.active}
-            changed = {path: rows for path, rows in kept.items() if not rows.all()}
-            if dry_run:
-                return []
-            return [rewrite(self.storage, name, [files[path]], _gone(rows)) for path, rows in changed.items()]
-
-        table.replace(replacements)
-        mended = {capture for capture, rows in before.items() if rows > said[capture] > 0} - failed
-        rows = sum(before[capture] - said[capture] for capture in mended)
-        if not mended:
-            return [], failed
-        return [
-            f"{name}: {counted(rows, 'row')} of {counted(len(mended), 'capture')} there more than once: removed"
-        ], failed
-
-    # Rows that differ from accounting
-
-    def _changes(self, failed: set[int]) -> _Changes:
+    def _changes(self) -> _Changes:
         changes = _Changes()
         found = {name: self.contents[name].rows if name in self.contents else Counter() for name in LAKE_TABLES}
         wrong = {
             capture
             for capture in self.accounts
-            if capture in failed or any(self.said[name][capture] != found[name][capture] for name in LAKE_TABLES)
+            if any(self.said[name][capture] != found[name][capture] for name in LAKE_TABLES)
         }
         for capture in sorted(wrong):
             changes.rows.append(self._lost(capture))
@@ -294,18 +239,6 @@ class _Findings:
     def _faults(self, capture: int) -> dict[str, int]:
         codes = self._rows("faults", capture, "code") if "faults" in self.contents else ()
         return dict(Counter(str(code) for code in codes))
-
-
-def _gone(kept: np.ndarray[Any, Any]) -> Callable[[pa.Table], Any]:
-    """Whether each of some rows is left out, for the rows of a file piece by piece."""
-    end = 0
-
-    def is_gone(rows: pa.Table) -> Any:
-        nonlocal end
-        start, end = end, end + len(rows)
-        return pa.array(~kept[start:end])
-
-    return is_gone
 
 
 def _counts(row: dict[str, Any]) -> tuple[tuple[str, int], ...]:

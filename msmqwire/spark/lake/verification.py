@@ -21,8 +21,6 @@ class Contents:
 
     Attributes
     ----------
-    active : list of ActiveFile
-        The files.
     rows : Counter of int
         Rows by number of the capture.
     files : dict of int to set of str
@@ -31,7 +29,6 @@ class Contents:
         Files that are missing or malformed, and what is wrong with each.
     """
 
-    active: list[ActiveFile]
     rows: Counter[int] = field(default_factory=Counter)
     files: dict[int, set[str]] = field(default_factory=dict)
     unreadable: dict[ActiveFile, str] = field(default_factory=dict)
@@ -92,7 +89,7 @@ def read_contents(storage: Storage, table: LakeTable, *, every_byte: bool) -> Co
 
 
 def _read(storage: Storage, table: str, files: list[ActiveFile], every_byte: bool) -> Contents:
-    contents = Contents(files)
+    contents = Contents()
     sizes = storage.sizes([f"{table}/{file.path}" for file in files])
     for file, size in zip(files, sizes, strict=True):
         if size is None:
