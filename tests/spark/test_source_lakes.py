@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from deltalake import DeltaTable
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import EqualTo, Filter, GreaterThanOrEqual, In, LessThan
@@ -70,11 +69,9 @@ def test_sql(spark: SparkSession, root: Path, table: str) -> None:
     assert spark.read.parquet(f"{root}/topology").count() > len(wanted(SECOND))
 
 
-def test_runs_and_versions(spark: SparkSession, root: Path) -> None:
+def test_runs(spark: SparkSession, root: Path) -> None:
     assert rows(load(spark, root, run=1)) == wanted(FIRST)
     assert rows(load(spark, root, run=2)) == rows(load(spark, root)) == wanted(SECOND)
-    assert rows(load(spark, root, versionAsOf=DeltaTable(root / "topology").version())) == wanted(SECOND)
-    assert rows(load(spark, root, versionAsOf=0)) == []
 
 
 def test_a_table_follows_its_lake(spark: SparkSession, root: Path, tmp_path: Path, table: str) -> None:
@@ -124,8 +121,6 @@ def test_filters_leave_the_rows_that_they_leave_in_spark(spark: SparkSession, ro
         ({"table": "queues"}, "table='queues' is not one of topology, "),
         ({"run": "3"}, "run=3 is not one of 1 to 2"),
         ({"run": "x"}, "run='x' is not a number"),
-        ({"run": "1", "versionAsOf": "1"}, "run and versionAsOf: give one of them"),
-        ({"versionAsOf": "99"}, "version 99 of topology is not one of 0 to "),
         ({"mode": "FAILFAST"}, "mode: no such option of a lake; there are lake, table, run"),
         ({"path": "captures"}, r"lake and a path: a lake is read with load\(\) alone"),
         ({"table": "accounting", "since": "2024-03-04"}, "filter on first_time and last_time"),

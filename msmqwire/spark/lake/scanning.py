@@ -147,7 +147,6 @@ class LakeScan:
         conditions: Sequence[Within] = (),
         *,
         run: int | None = None,
-        at: int | None = None,
     ) -> LakeScan:
         """The files of a table that may have rows that meet all conditions.
 
@@ -158,13 +157,11 @@ class LakeScan:
         conditions : sequence of Within
         run : int, optional
             As this run left the table.
-        at : int, optional
-            The version of the Delta table, in place of ``run``.
 
         Raises
         ------
         ValueError
-            There is no such table, run or version.
+            There is no such table or run.
         LakeError
             Its log does not reach back so far.
         """
@@ -172,9 +169,7 @@ class LakeScan:
         table = found.name
         if not found.exists:
             return cls(store.storage, table, ())
-        if at is not None and not 0 <= at <= found.delta.version():
-            raise ValueError(f"version {at} of {table} is not one of 0 to {found.delta.version()}")
-        files = found.active(version(store, found, run) if at is None else at)
+        files = found.active(version(store, found, run))
         scan = cls(store.storage, table, _sorted(pruned(files, conditions)))
         if table != "accounting":
             return scan

@@ -36,10 +36,10 @@
 ``maxBytesPerTrigger``, ``failOnDataLoss``
     For ``spark.readStream``; see ``following``.
 
-``lake``, ``run``, ``versionAsOf``
-    Read a table of this lake in place of captures, as a run left it or as of a version of the Delta table; default: the
-    current rows. ``table`` may be ``faults`` and ``accounting`` as well, ``since``, ``until`` and ``addresses`` select
-    rows, and ``storageOptions`` are deltalake's.
+``lake``, ``run``
+    Read a table of this lake in place of captures, as a run left it; default: the current rows. ``table`` may be
+    ``faults`` and ``accounting`` as well, ``since``, ``until`` and ``addresses`` select rows, and ``storageOptions``
+    are deltalake's.
 
 Only the columns of a narrower ``.schema(...)`` are built and sent to Spark, in its order. Filters of the query are
 applied here if ``spark.sql.python.filterPushdown.enabled`` is set.

@@ -43,8 +43,8 @@ class LakeRead:
     Attributes
     ----------
     lake, table : str
-    run, at : int or None
-        The run, or the version of the Delta table, as of which it is read.
+    run : int or None
+        The run as of which it is read; None: the last one.
     selection : Selection
         The rows to read.
     storage_options : mapping of str to str
@@ -54,7 +54,6 @@ class LakeRead:
     lake: str
     table: str
     run: int | None
-    at: int | None
     selection: Selection
     storage_options: Mapping[str, str]
 
@@ -78,13 +77,10 @@ class LakeRead:
         table = values.get("table", "topology")
         if table not in (*LAKE_TABLES, "accounting"):
             raise ValueError(f"table={table!r} is not one of {', '.join((*LAKE_TABLES, 'accounting'))}")
-        run, at = values.get("run"), values.get("version_as_of")
-        if run is not None and at is not None:
-            raise ValueError("run and versionAsOf: give one of them")
         selection = Selection(values.get("since"), values.get("until"), values.get("addresses", ()))
         selection.check(table)
         storage = {name: str(value) for name, value in values.get("storage_options", {}).items()}
-        return cls(values["lake"], table, run, at, selection, storage)
+        return cls(values["lake"], table, values.get("run"), selection, storage)
 
 
 def _number(text: str) -> int:
@@ -98,7 +94,6 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
     "lake": str,
     "table": str.lower,
     "run": _number,
-    "versionAsOf": _number,
     "since": parse_time,
     "until": parse_time,
     "addresses": parse_networks,
@@ -126,7 +121,7 @@ class LakeReader(Sent, DataSourceReader):
         options = self.options
         conditions = [*options.selection.conditions(), *(one for each in self.filters for one in _within(each))]
         store = open_lake(options.lake, options.storage_options)
-        scan = LakeScan.of(store, options.table, conditions, run=options.run, at=options.at)
+        scan = LakeScan.of(store, options.table, conditions, run=options.run)
         tasks = pack(scan.files, SPLIT_SIZE, _OPEN_COST)
         return [LakePartition(replace(scan, files=tuple(files))) for files in tasks]
 
