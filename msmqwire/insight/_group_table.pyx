@@ -16,7 +16,7 @@ from libc.string cimport memcpy, memset
 from msmqwire.columns._buffer cimport Buffer, allocate
 from msmqwire.columns._payloads cimport Span, payloads_of_spans
 from msmqwire.insight._column cimport GUID_SIZE, INT64_SIZE, LONG, NO_TEXT, SIZE_AT, Column
-from msmqwire.insight._values cimport ABSENT, BYTES_OF_SLOTS, Slots, Texts, enlarge, grown, mixed, slot_of
+from msmqwire.insight._values cimport ABSENT, BYTES_OF_SLOTS, Slots, Texts, enlarge, entry_of, grown, mixed, slot_of
 from msmqwire.wire.simd cimport wire_prefetch
 
 import numpy as np
@@ -148,18 +148,18 @@ cdef class GroupTable:
         self.records = <int64_t*>grown(self.records, self.most * self.width * INT64_SIZE)
         return 0
 
-    cdef inline uint32_t hash_of(self, const int64_t* key) noexcept:
+    cdef inline uint32_t hash_of(self, const int64_t* key) noexcept nogil:
         cdef uint64_t hash = <uint64_t>self.keys
         cdef size_t i
         for i in range(self.key_size):
             hash = mixed(hash, <uint64_t>key[i])
         return <uint32_t>hash
 
-    cdef inline const int64_t* record_in(self, size_t slot) noexcept:
+    cdef inline const int64_t* record_in(self, size_t slot) noexcept nogil:
         """The record of a slot that is not empty."""
-        return self.records + (<size_t>(self.table.slots[slot] & 0xFFFFFFFF) - 1) * self.width
+        return self.records + entry_of(self.table.slots[slot]) * self.width
 
-    cdef int64_t* record_of(self, const int64_t* key, uint32_t hash) except NULL:
+    cdef int64_t* record_of(self, const int64_t* key, uint32_t hash) except NULL nogil:
         """The record of a key; a new record for a new key."""
         cdef size_t at = hash & (self.table.count - 1)
         cdef size_t i
@@ -187,7 +187,7 @@ cdef class GroupTable:
             enlarge(&self.table, 2 * self.table.count)
         return record
 
-    cdef inline void aggregate(self, int64_t* value, size_t i, int64_t number) noexcept:
+    cdef inline void aggregate(self, int64_t* value, size_t i, int64_t number) noexcept nogil:
         if number == ABSENT:
             return
         if self.operation[i] == SUM:
@@ -197,14 +197,14 @@ cdef class GroupTable:
         elif value[0] == ABSENT or (number < value[0]) == (self.operation[i] == MIN):
             value[0] = number
 
-    cdef int64_t number_of(self, const Input* given, int64_t place) except -1:
+    cdef int64_t number_of(self, const Input* given, int64_t place) except -1 nogil:
         """The number of a long text."""
         cdef const Span* text = &given.texts[place]
         if given.known[place] < 0:
             given.known[place] = self.texts.number(text.data, text.size)
         return given.known[place]
 
-    cdef int64_t new_place(self, int64_t place, int64_t next) except -1:
+    cdef int64_t new_place(self, int64_t place, int64_t next) except -1 nogil:
         if self.place_count == self.most_places:
             self.places = <Place*>grown(self.places, 2 * self.most_places * sizeof(Place))
             self.most_places *= 2
@@ -212,7 +212,7 @@ cdef class GroupTable:
         self.place_count += 1
         return <int64_t>self.place_count - 1
 
-    cdef int see(self, int64_t* record, int64_t place) except -1:
+    cdef int see(self, int64_t* record, int64_t place) except -1 nogil:
         """Keep a place of a group, in order, if it is among the first ones."""
         cdef int64_t* tail = record + self.width - AFTER_VALUES
         cdef int64_t before, at, made
@@ -243,7 +243,7 @@ cdef class GroupTable:
         tail[KEPT] += 1
         return 0
 
-    cdef int64_t without_last(self, int64_t* tail) noexcept:
+    cdef int64_t without_last(self, int64_t* tail) noexcept nogil:
         """Remove the last of several places; its number, for another place."""
         cdef int64_t removed = tail[LAST]
         cdef int64_t at = tail[FIRST]
@@ -352,7 +352,7 @@ cdef class GroupTable:
                 held.append(memory)
         return held
 
-    cdef inline int read_key(self, const Input* inputs, size_t row, const int64_t* before, Waiting* waiting) except -1:
+    cdef inline int read_key(self, const Input* inputs, size_t row, const int64_t* before, Waiting* waiting) except -1 nogil:
         """Read the key of a row; ``before`` is that of the row before it, NULL for the first."""
         cdef const Input* given
         cdef int64_t* word = waiting.key
@@ -384,7 +384,7 @@ cdef class GroupTable:
             wire_prefetch(self.table.slots + (waiting.hash & (self.table.count - 1)))
         return 0
 
-    cdef inline bint same(self, const int64_t* one, const int64_t* other) noexcept:
+    cdef inline bint same(self, const int64_t* one, const int64_t* other) noexcept nogil:
         """Whether two keys are equal."""
         cdef bint differs = False
         cdef size_t i
@@ -392,7 +392,7 @@ cdef class GroupTable:
             differs |= one[i] != other[i]
         return not differs
 
-    cdef void fetch(self, const Waiting* waiting, size_t count) noexcept:
+    cdef void fetch(self, const Waiting* waiting, size_t count) noexcept nogil:
         """Fetch the groups of rows into the cache, as far as their first slots have them, and their last places."""
         cdef const int64_t* record
         cdef const int64_t* tail
@@ -443,7 +443,7 @@ cdef class GroupTable:
                 at = self.places[at].next
         return made
 
-    cdef size_t word_of(self, size_t k) noexcept:
+    cdef size_t word_of(self, size_t k) noexcept nogil:
         """The first word of a key of one column."""
         cdef size_t word = 0
         cdef size_t i
@@ -451,7 +451,7 @@ cdef class GroupTable:
             word += <size_t>self.kinds[i]
         return word
 
-    cdef Span text_of(self, const int64_t* word) noexcept:
+    cdef Span text_of(self, const int64_t* word) noexcept nogil:
         """The text with these words in a record; NULL if it is null."""
         cdef const uint8_t* data = <const uint8_t*>word
         cdef Span text

@@ -26,8 +26,13 @@ cdef inline uint64_t slot_of(uint32_t hash, size_t entry) noexcept nogil:
     return <uint64_t>hash << 32 | (entry + 1)
 
 
-cdef void* grown(void* block, size_t size) except NULL
-cdef int enlarge(Slots* table, size_t count) except -1
+cdef inline size_t entry_of(uint64_t slot) noexcept nogil:
+    """The entry of a slot that is not empty."""
+    return <size_t>(<uint32_t>slot) - 1
+
+
+cdef void* grown(void* block, size_t size) except NULL nogil
+cdef int enlarge(Slots* table, size_t count) except -1 nogil
 cdef int read_numbers(const char* format, const ArrowArray* array, int64_t* out) except -1
 cdef bint is_text(const char* format) noexcept
 cdef Buffer read_texts(const char* format, const ArrowArray* array)
@@ -41,6 +46,6 @@ cdef class Texts:
     cdef size_t most         # texts that ``ends`` has room for
     cdef Slots table
 
-    cdef uint64_t hash_of(self, const uint8_t* text, size_t size) noexcept
-    cdef int64_t number(self, const uint8_t* text, size_t size) except -1
-    cdef size_t nbytes(self) noexcept
+    cdef uint64_t hash_of(self, const uint8_t* text, size_t size) noexcept nogil
+    cdef int64_t number(self, const uint8_t* text, size_t size) except -1 nogil
+    cdef size_t nbytes(self) noexcept nogil

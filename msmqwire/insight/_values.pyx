@@ -21,16 +21,17 @@ cdef uint64_t FACTOR = secret_factors()[0]
 cdef uint64_t OTHER_FACTOR = secret_factors()[1]
 
 
-cdef void* grown(void* block, size_t size) except NULL:
+cdef void* grown(void* block, size_t size) except NULL nogil:
     block = PyMem_RawRealloc(block, size)
     if block == NULL:
-        raise MemoryError(f"cannot allocate {size} bytes for groups")
+        with gil:
+            raise MemoryError(f"cannot allocate {size} bytes for groups")
     return block
 
 
 # --- Slots ---
 
-cdef int enlarge(Slots* table, size_t count) except -1:
+cdef int enlarge(Slots* table, size_t count) except -1 nogil:
     """Make room for more entries, whose hashes are known."""
     cdef uint64_t* old = table.slots
     cdef size_t i, at
@@ -161,7 +162,7 @@ cdef class Texts:
         PyMem_RawFree(self.ends)
         PyMem_RawFree(self.table.slots)
 
-    cdef uint64_t hash_of(self, const uint8_t* text, size_t size) noexcept:
+    cdef uint64_t hash_of(self, const uint8_t* text, size_t size) noexcept nogil:
         cdef uint64_t hash = mixed(size, 0)
         cdef uint64_t word
         cdef size_t i = 0
@@ -174,14 +175,14 @@ cdef class Texts:
             hash = mixed(hash, word)
         return hash
 
-    cdef int64_t number(self, const uint8_t* text, size_t size) except -1:
+    cdef int64_t number(self, const uint8_t* text, size_t size) except -1 nogil:
         """The number of a text, which is copied if it is new."""
         cdef uint32_t hash = <uint32_t>self.hash_of(text, size)
         cdef size_t at = hash & (self.table.count - 1)
         cdef size_t i, end
         while self.table.slots[at]:
             if self.table.slots[at] >> 32 == hash:
-                i = <size_t>(self.table.slots[at] & 0xFFFFFFFF) - 1
+                i = entry_of(self.table.slots[at])
                 if self.ends[i + 1] - self.ends[i] == size and memcmp(self.data + self.ends[i], text, size) == 0:
                     return <int64_t>i
             at = (at + 1) & (self.table.count - 1)
@@ -200,5 +201,5 @@ cdef class Texts:
             enlarge(&self.table, 2 * self.table.count)
         return <int64_t>self.count - 1
 
-    cdef size_t nbytes(self) noexcept:
+    cdef size_t nbytes(self) noexcept nogil:
         return self.ends[self.count] + self.count * (sizeof(size_t) + BYTES_OF_SLOTS)

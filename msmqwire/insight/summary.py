@@ -106,7 +106,8 @@ class Summary:
         KeyError
             A column is missing, or the table unknown.
         """
-        missing = [name for name in COLUMNS[table] if name not in batch.schema.names]
+        names = set(batch.schema.names)
+        missing = [name for name in COLUMNS[table] if name not in names]
         if missing:
             raise KeyError(f"{table}: no column {', '.join(missing)}")
         waiting = self._waiting.setdefault(table, [])
