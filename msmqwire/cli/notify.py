@@ -33,7 +33,8 @@ from msmqwire.cli.arguments import add_quiet
 from msmqwire.cli.console import CommandError, say
 from msmqwire.cli.enterprise import find_machine, is_url, open_directory
 from msmqwire.cli.next_hops import add_connection, find_destination
-from msmqwire.errors import DirectoryError, MsmqWireError, SessionError, counted
+from msmqwire.cli.sending import sending
+from msmqwire.errors import DirectoryError, MsmqWireError, counted
 
 if TYPE_CHECKING:
     from msmqwire.cli.next_hops import Destination
@@ -203,16 +204,7 @@ async def _notify_all(
 async def _notify(
     options: argparse.Namespace, identifier: uuid.UUID, destination: Destination, notifications: list[Notification]
 ) -> None:
-    from msmqwire.net import connect
-
-    client = connect(destination.hops, options.port, identifier=identifier)
-    try:
-        async with asyncio.timeout(options.timeout):
-            for notification in notifications:
-                await client.send(notification.packet())
-            await client.acknowledged()
-    except TimeoutError:
-        reason = client.failure or "the session is open"
-        raise SessionError(f"no acknowledgment within {options.timeout:g} s: {reason}") from None
-    finally:
-        await client.close()
+    async with sending(options, destination, identifier=identifier) as session:
+        for notification in notifications:
+            await session.send(notification.packet())
+        await session.client.acknowledged()

@@ -29,11 +29,10 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import contextlib
 import os
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING, Any
 
 from msmqwire.cli import signals
@@ -42,13 +41,12 @@ from msmqwire.cli.console import CommandError, say
 from msmqwire.cli.enterprise import open_directory
 from msmqwire.cli.next_hops import add_connection, find_destination
 from msmqwire.cli.progress import message_progress
+from msmqwire.cli.sending import Sending, sending
 from msmqwire.errors import MsmqWireError, counted
 
 if TYPE_CHECKING:
     from msmqwire.cli.next_hops import Destination
     from msmqwire.mqqb import UserMessage
-    from msmqwire.net import SessionClient
-    from msmqwire.session import Event
 
 _VT_LPWSTR = 31
 _VT_VECTOR_UI1 = 0x1011
@@ -126,99 +124,42 @@ def _file(name: str) -> bytes:
 
 async def _send(options: argparse.Namespace, destination: Destination, message: UserMessage | None) -> int:
     """Send a message, or without one the rows of standard input; wait for the acknowledgments."""
-    from msmqwire.net import connect
-
     total = None if message is None else options.count or 1
     ping_port = options.ping_port if options.ping else None
-    waiting = _Waiting(options.timeout)
-    client = connect(destination.hops, options.port, ping_port=ping_port, watch=waiting.watch)
-    try:
-        with message_progress(total, wanted=not options.quiet) as waiting.draw:
-            async with waiting.deadline:
-                await _send_all(client, waiting, options, destination, message)
-    except TimeoutError:
-        state = "the session is open" if client.is_open else "the queue manager does not answer"
-        late = f"no acknowledgment within {options.timeout:g} s: {client.failure or state}"
-        raise CommandError(waiting.describe(late)) from None
-    except MsmqWireError as error:
-        raise CommandError(waiting.describe(str(error))) from None
-    finally:
-        await client.close()
+    with message_progress(total, wanted=not options.quiet) as show:
+        async with sending(options, destination, show, ping_port=ping_port) as session:
+            if message is None:
+                await _send_rows(session, options, destination)
+            else:
+                for _ in range(options.count or 1):
+                    await session.send(message)
+                await session.client.acknowledged()
     if not options.quiet:
-        say(f"{counted(waiting.acknowledged, 'message')} acknowledged by queue manager {waiting.queue_manager}")
+        say(f"{counted(session.acknowledged, 'message')} acknowledged by queue manager {session.queue_manager}")
     return 0
 
 
-async def _send_all(
-    client: SessionClient,
-    waiting: _Waiting,
-    options: argparse.Namespace,
-    destination: Destination,
-    message: UserMessage | None,
-) -> None:
+# --- Rows ---
+
+
+async def _send_rows(session: Sending, options: argparse.Namespace, destination: Destination) -> None:
+    """Send the rows of standard input up to the first that cannot be sent; wait for the acknowledgments."""
     failure: CommandError | None = None
-    if message is not None:
-        for _ in range(options.count or 1):
-            waiting.started(await client.send(message))
-    else:
-        number = 0
-        async for line in _lines():
-            number += 1
-            try:
-                if line.strip():
-                    waiting.started(await client.send(_message_of_row(_row(line), options, destination)))
-            except (MsmqWireError, ValueError, TypeError, KeyError) as error:
-                if client.is_refused:
-                    raise
-                reason = f"{error} is missing" if isinstance(error, KeyError) else error
-                failure = CommandError(f"standard input: line {number}: {reason}")
-                break  # the rows before are sent
-    await client.acknowledged()
+    number = 0
+    async for line in _lines():
+        number += 1
+        try:
+            if line.strip():
+                await session.send(_message_of_row(_row(line), options, destination))
+        except (MsmqWireError, ValueError, TypeError, KeyError) as error:
+            if session.client.is_refused:
+                raise
+            reason = f"{error} is missing" if isinstance(error, KeyError) else error
+            failure = CommandError(f"standard input: line {number}: {reason}")
+            break
+    await session.client.acknowledged()
     if failure is not None:
         raise failure
-
-
-class _Waiting:
-    """The messages that are not acknowledged; ``deadline`` ends the wait for the oldest of them."""
-
-    def __init__(self, timeout: float) -> None:
-        self.draw: Callable[[int], None] = lambda _: None
-        self.deadline = asyncio.timeout(None)
-        self.acknowledged = 0
-        self.queue_manager: Any = None
-        self._timeout = timeout
-        self._sent: dict[int, float] = {}
-
-    def started(self, message_id: int) -> None:
-        self._sent[message_id] = asyncio.get_running_loop().time()
-        self._reschedule()
-
-    def watch(self, event: Event) -> None:
-        from msmqwire.session import MessagesAcknowledged, SessionOpened
-
-        if isinstance(event, SessionOpened):
-            self.queue_manager = event.remote_queue_manager
-        elif isinstance(event, MessagesAcknowledged):
-            for message_id in event.message_ids:
-                self._sent.pop(message_id, None)
-            self.acknowledged += len(event.message_ids)
-            self.draw(self.acknowledged)
-            self._reschedule()
-
-    def _reschedule(self) -> None:
-        oldest = next(iter(self._sent.values()), None)
-        with contextlib.suppress(RuntimeError):  # the wait has ended
-            self.deadline.reschedule(None if oldest is None else oldest + self._timeout)
-
-    def describe(self, error: str) -> str:
-        """The error, and how many messages it leaves."""
-        lost = len(self._sent)
-        if not self.acknowledged and lost <= 1:
-            return error
-        return f"{error}; {counted(self.acknowledged, 'message')} acknowledged, {lost:,} not"
-
-
-# --- Rows ---
 
 
 def _message_of_row(row: dict[str, Any], options: argparse.Namespace, destination: Destination) -> UserMessage:
