@@ -113,19 +113,6 @@ def add_expected(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_captures_or_lake(parser: argparse.ArgumentParser) -> None:
-    """Add captures and ``--lake``; ``check_captures_or_lake`` judges them."""
-    parser.add_argument("files", nargs="*", metavar="CAPTURE", help=CAPTURE_HELP)
-    parser.add_argument("--lake", metavar="LAKE", help="a lake of msmqwire pipeline, in place of captures")
-
-
-def check_captures_or_lake(options: argparse.Namespace) -> None:
-    """Refuse options that name captures and a lake, or neither."""
-    if bool(options.files) == bool(options.lake):
-        both = "name captures or a lake, not both"
-        raise CommandError(both if options.files else "name captures, or a lake with --lake")
-
-
 def add_quiet(parser: argparse.ArgumentParser) -> None:
     """Add ``-q``."""
     parser.add_argument("-q", "--quiet", action="store_true", help="no counts and no progress on standard error")

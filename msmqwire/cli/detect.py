@@ -30,27 +30,13 @@ examples:
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from msmqwire.cli.arguments import (
-    add_captures_or_lake,
-    add_expected,
-    add_format,
-    add_jobs,
-    add_output,
-    add_quiet,
-    add_selection,
-    capture_files,
-    check_captures_or_lake,
-    read_options,
-    usable_cores,
-)
+from msmqwire.cli.arguments import add_expected, add_format, add_jobs, add_output, add_quiet, add_selection
 from msmqwire.cli.console import CommandError, optional, say
-from msmqwire.cli.counts import counts, report
+from msmqwire.cli.counts import report
 from msmqwire.cli.findings import FORMATS, write
-from msmqwire.cli.lake_rows import check_lake, lake_counts, lake_rows
-from msmqwire.cli.progress import progress
+from msmqwire.cli.inputs import Inputs, add_captures_or_lake
 from msmqwire.cli.target import is_terminal, open_target
 from msmqwire.errors import counted
 
@@ -78,9 +64,7 @@ def run(options: argparse.Namespace) -> int:
     optional("pyarrow", "msmqwire detect")
     if options.suricata or options.rules:
         return _write_rules(options)
-    check_captures_or_lake(options)
-    names, refused = ([], 0) if options.lake else capture_files(options.files)
-    detector, lines, status = detect(options, names, refused)
+    detector, lines, status = detect(options, Inputs(options))
     report(lines, status, quiet=options.quiet)
     findings = detector.findings()
     format = options.format or ("table" if is_terminal(options.output) else "json")
@@ -107,41 +91,19 @@ def _write_rules(options: argparse.Namespace) -> int:
 
 
 def detect(
-    options: argparse.Namespace, names: Sequence[str], refused: int, summary: Summary | None = None
+    options: argparse.Namespace, inputs: Inputs, summary: Summary | None = None
 ) -> tuple[Detector, list[str], int]:
-    """Apply the rules to the rows of a command, and add the rows to a summary; the lines and the status of reading.
-
-    ``names`` and ``refused`` are those of ``capture_files``; a lake has none.
-    """
+    """Apply the rules to the rows of a command, and add the rows to a summary; the lines and the status of reading."""
     from msmqwire.insight import COLUMNS
     from msmqwire.insight.findings import CapturedRows, Detector
+    from msmqwire.insight.rules import COLUMNS as EVIDENCE
 
-    if options.lake:
-        return _detect_in_lake(options, summary)
-    how = read_options(options, names, jobs=options.jobs or usable_cores())
     detector = Detector(options.expect)
-    with (
-        CapturedRows(names, how, COLUMNS if summary is not None else None) as reader,
-        progress(names, wanted=not options.quiet) as show,
-    ):
-        for table, batch in reader:
+    more = {} if summary is None else COLUMNS
+    columns = {table: (*names, *more.get(table, ())) for table, names in EVIDENCE.items()}
+    with inputs.rows(columns, lambda names, how: CapturedRows(names, how, more)) as rows:
+        for table, batch in rows:
             detector.add(table, batch)
             if summary is not None:
                 summary.add(table, batch)
-            show(reader.stats.bytes_read)
-    return detector, *counts(reader, refused, payloads=False)
-
-
-def _detect_in_lake(options: argparse.Namespace, summary: Summary | None) -> tuple[Detector, list[str], int]:
-    from msmqwire.insight import COLUMNS
-    from msmqwire.insight.findings import Detector
-    from msmqwire.insight.rules import COLUMNS as EVIDENCE
-
-    check_lake(options, "accounting", "msmqwire with --lake")
-    detector = Detector(options.expect)
-    columns = {name: (*EVIDENCE[name], *(() if summary is None else COLUMNS[name])) for name in EVIDENCE}
-    for table, batch in lake_rows(options, columns):
-        detector.add(table, batch)
-        if summary is not None:
-            summary.add(table, batch)
-    return detector, *lake_counts(options, payloads=False)
+    return detector, *rows.counts(payloads=False)

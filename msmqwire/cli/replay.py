@@ -28,21 +28,16 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from msmqwire.cli.arguments import (
-    add_captures_or_lake,
-    add_format,
-    add_quiet,
-    capture_files,
-    check_captures_or_lake,
-    moment,
-)
+from msmqwire.cli.arguments import add_format, add_quiet, moment
 from msmqwire.cli.console import optional, print_json, printable, say
-from msmqwire.cli.counts import counts, report
+from msmqwire.cli.counts import report
 from msmqwire.cli.enterprise import add_directory, open_directory
-from msmqwire.cli.lake_rows import check_lake, lake_counts
+from msmqwire.cli.inputs import Inputs, Rows, add_captures_or_lake
 from msmqwire.errors import counted
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from msmqwire.directory import Directory, Queue
     from msmqwire.notification.comparison import Comparison
     from msmqwire.notification.replay import Event, NotifiedQueue, Replay
@@ -57,19 +52,21 @@ def add(parser: argparse.ArgumentParser) -> None:
     add_directory(parser, note=", to compare with")
     add_format(parser, ("table", "json"), "table")
     add_quiet(parser)
-    parser.set_defaults(run=run)
+    # All rows are read
+    parser.set_defaults(run=run, jobs=None, ports=None, addresses=(), since=None, until=None)
 
 
 def run(options: argparse.Namespace) -> int:
     """Replay; the exit status."""
     optional("pyarrow", "msmqwire replay")
-    check_captures_or_lake(options)
+    from msmqwire.notification.replay import COLUMNS, replay
+
+    inputs = Inputs(options, "notifications")
     directory = None if options.directory is None else open_directory(options.directory)
-    if options.lake:
-        check_lake(options, "notifications", "msmqwire replay --lake")
-    found, counted_lines = (_read_lake if options.lake else _read_captures)(options, directory)
+    with inputs.rows({"notifications": (*COLUMNS, "stream_offset")}) as rows:
+        found = replay(_in_order(rows) if options.lake else _batches(rows), at=options.at, directory=directory)
     verdicts = _print(options, found.queues, directory)
-    status = report(*counted_lines, quiet=options.quiet)
+    status = report(*rows.counts(), quiet=options.quiet)
     if not options.quiet:
         say(
             f"{counted(found.messages, 'notification message')}: {counted(len(found.queues), 'queue')}, "
@@ -80,26 +77,17 @@ def run(options: argparse.Namespace) -> int:
     return 2 if {"malformed", "version"} & found.rules.keys() else status
 
 
-def _read_captures(options: argparse.Namespace, directory: Directory | None) -> tuple[Replay, tuple[list[str], int]]:
-    from msmqwire.capture import read_tables
-    from msmqwire.notification.replay import COLUMNS, replay
-
-    files, refused = capture_files(options.files)
-    with read_tables(files, "notifications", columns={"notifications": COLUMNS}) as reader:
-        found = replay((batch for _, batch in reader), at=options.at, directory=directory)
-    return found, counts(reader, refused)
+def _batches(rows: Rows) -> Iterator[pa.RecordBatch]:
+    return (batch for _, batch in rows)
 
 
-def _read_lake(options: argparse.Namespace, directory: Directory | None) -> tuple[Replay, tuple[list[str], int]]:
+def _in_order(rows: Rows) -> list[pa.RecordBatch]:
     import pyarrow as pa
 
-    from msmqwire.notification.replay import COLUMNS, in_order, replay
-    from msmqwire.spark import lake
+    from msmqwire.notification.replay import in_order
 
-    columns = [*(name for name in COLUMNS if name != "time"), "time_ns", "stream_offset"]
-    batches = list(lake.batches(options.lake, "notifications", columns))
-    rows = in_order(pa.Table.from_batches(batches)).to_batches() if batches else []
-    return replay(rows, at=options.at, directory=directory), lake_counts(options)
+    batches = list(_batches(rows))
+    return in_order(pa.Table.from_batches(batches)).to_batches() if batches else []
 
 
 def _disregarded(found: Replay) -> str:

@@ -21,29 +21,17 @@ import hashlib
 import os
 import shlex
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from msmqwire.cli.arguments import (
-    add_captures_or_lake,
-    add_expected,
-    add_jobs,
-    add_quiet,
-    add_selection,
-    capture_files,
-    check_captures_or_lake,
-    read_options,
-)
+from msmqwire.cli.arguments import add_expected, add_jobs, add_quiet, add_selection
 from msmqwire.cli.console import optional, say
 from msmqwire.cli.counts import report
 from msmqwire.cli.detect import detect
-from msmqwire.cli.lake_rows import lake_rows
+from msmqwire.cli.inputs import Inputs, Rows, add_captures_or_lake
 from msmqwire.cli.target import open_target
 from msmqwire.errors import counted
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -63,17 +51,15 @@ def run(options: argparse.Namespace) -> int:
     from msmqwire.insight import Summary
     from msmqwire.insight.report import page
 
-    check_captures_or_lake(options)
-    summary = Summary()
-    names, refused = ([], 0) if options.lake else capture_files(options.files)
-    detector, lines, status = detect(options, names, refused, summary)
+    summary, inputs = Summary(), Inputs(options)
+    detector, lines, status = detect(options, inputs, summary)
     findings = detector.findings()
     with open_target(options.output, options.files) as sink:
         html = page(
             *(summary, findings, options.files or [options.lake]),
-            made=_made(names),
+            made=_made(inputs.captures),
             counts=lines,
-            messages=_first_messages(options, names),
+            messages=_first_messages(inputs),
         )
         sink.write(html.encode("utf-8", "replace"))
     report(lines, status, quiet=options.quiet)
@@ -82,23 +68,19 @@ def run(options: argparse.Namespace) -> int:
     return status
 
 
-def _first_messages(options: argparse.Namespace, names: Sequence[str]) -> list[dict[str, Any]]:
+def _first_messages(inputs: Inputs) -> list[dict[str, Any]]:
     """The first messages with their texts; none of a pipe, which can be read only once."""
-    from msmqwire.capture import read_tables
     from msmqwire.insight.report import MESSAGE_COLUMNS, MOST_MESSAGES
 
-    columns = {"messages": MESSAGE_COLUMNS}
-    if options.lake:
-        return list(islice(_records(lake_rows(options, columns)), MOST_MESSAGES))
-    if "-" in names:
+    if "-" in inputs.captures:
         return []
-    with read_tables(names, ["messages"], options=read_options(options, names, columns=columns)) as reader:
-        return list(islice(_records(reader), MOST_MESSAGES))
+    with inputs.rows({"messages": MESSAGE_COLUMNS}) as rows:
+        return list(islice(_records(rows), MOST_MESSAGES))
 
 
-def _records(batches: Iterable[tuple[str, pa.RecordBatch]]) -> Iterator[dict[str, Any]]:
+def _records(rows: Rows) -> Iterator[dict[str, Any]]:
     """Rows with a label or a text, a few at a time."""
-    for _, batch in batches:
+    for _, batch in rows:
         for start in range(0, batch.num_rows, 128):
             yield from (row for row in batch.slice(start, 128).to_pylist() if row["label"] or row["body_text"])
 

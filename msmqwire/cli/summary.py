@@ -37,23 +37,11 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from msmqwire.cli.arguments import (
-    add_captures_or_lake,
-    add_format,
-    add_jobs,
-    add_output,
-    add_quiet,
-    add_selection,
-    capture_files,
-    check_captures_or_lake,
-    read_options,
-    usable_cores,
-)
+from msmqwire.cli.arguments import add_format, add_jobs, add_output, add_quiet, add_selection
 from msmqwire.cli.console import CommandError, optional, say
-from msmqwire.cli.counts import counts, report
+from msmqwire.cli.counts import report
 from msmqwire.cli.formats import FORMATS, ONE_TABLE, chosen_format, table_writer
-from msmqwire.cli.lake_rows import check_lake, lake_counts, lake_rows
-from msmqwire.cli.progress import progress
+from msmqwire.cli.inputs import Inputs, add_captures_or_lake
 from msmqwire.cli.target import open_target
 from msmqwire.errors import counted
 
@@ -79,9 +67,8 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Summarize; the exit status."""
     optional("pyarrow", "msmqwire summary")
-    from msmqwire.insight import SECTIONS
+    from msmqwire.insight import COLUMNS, SECTIONS, Summary
 
-    check_captures_or_lake(options)
     if options.table is not None and options.table not in SECTIONS:
         raise CommandError(f"--table {options.table}: no such table; there is {', '.join(SECTIONS)}")
     format = chosen_format(options.format, options.output)
@@ -89,32 +76,13 @@ def run(options: argparse.Namespace) -> int:
         raise CommandError(f"{format} holds one table; name it with --table: {', '.join(SECTIONS)}")
     if format == "table":
         optional("rich", "the format table")
-    if options.lake:
-        check_lake(options, "accounting", "msmqwire summary --lake")
-    summary, status = _read_lake(options) if options.lake else _read_captures(options)
+    summary = Summary()
+    with Inputs(options).rows(COLUMNS) as rows:
+        for table, batch in rows:
+            summary.add(table, batch)
+    status = report(*rows.counts(), quiet=options.quiet)
     _write(options, format, summary)
     return status
-
-
-def _read_captures(options: argparse.Namespace) -> tuple[Summary, int]:
-    """The summary of the captures of a command, and the exit status of reading them; standard error has the counts."""
-    from msmqwire.capture import read_tables
-    from msmqwire.insight import COLUMNS, Summary
-
-    names, refused = capture_files(options.files)
-    how = read_options(options, names, columns=COLUMNS, guid="binary", jobs=options.jobs or usable_cores())
-    summary = Summary()
-    with read_tables(names, options=how) as reader, progress(names, wanted=not options.quiet) as show:
-        for table, batch in reader:
-            summary.add(table, batch)
-            show(reader.stats.bytes_read)
-    return summary, report(*counts(reader, refused), quiet=options.quiet)
-
-
-def _read_lake(options: argparse.Namespace) -> tuple[Summary, int]:
-    from msmqwire.insight import COLUMNS, summarize
-
-    return summarize(lake_rows(options, COLUMNS)), report(*lake_counts(options), quiet=options.quiet)
 
 
 def _write(options: argparse.Namespace, format: str, summary: Summary) -> None:

@@ -1,0 +1,136 @@
+"""The captures or the lake that a command reads: their rows, and what became of every frame and payload."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from msmqwire.cli.arguments import CAPTURE_HELP, capture_files, read_options, usable_cores
+from msmqwire.cli.console import CommandError, optional
+from msmqwire.cli.counts import counts, described
+from msmqwire.cli.progress import progress
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from msmqwire.capture import ReadOptions, TablesReader
+
+
+def add_captures_or_lake(parser: argparse.ArgumentParser) -> None:
+    """Add captures and ``--lake``, which ``Inputs`` reads."""
+    parser.add_argument("files", nargs="*", metavar="CAPTURE", help=CAPTURE_HELP)
+    parser.add_argument("--lake", metavar="LAKE", help="a lake of msmqwire pipeline, in place of captures")
+
+
+class Rows:
+    """Batches of rows, each with the name of its table.
+
+    Attributes
+    ----------
+    counts : callable
+        After the last batch: the lines and the exit status of reading, as ``msmqwire.cli.counts.counts`` has them.
+    """
+
+    def __init__(
+        self, batches: Iterator[tuple[str, pa.RecordBatch]], counts: Callable[..., tuple[list[str], int]]
+    ) -> None:
+        self._batches = batches
+        self.counts = counts
+
+    def __iter__(self) -> Iterator[tuple[str, pa.RecordBatch]]:
+        return self._batches
+
+
+class Inputs:
+    """The captures or the lake that options name; ``table`` is a table that the lake must have.
+
+    Attributes
+    ----------
+    captures : sequence of str
+        Empty for a lake.
+
+    Raises
+    ------
+    OSError, CaptureError, CommandError
+        As ``capture_files``; or the options name both or neither, no lake, or ports, which a lake does not select.
+    """
+
+    def __init__(self, options: argparse.Namespace, table: str = "accounting") -> None:
+        if bool(options.files) == bool(options.lake):
+            both = "name captures or a lake, not both"
+            raise CommandError(both if options.files else "name captures, or a lake with --lake")
+        self._options = options
+        self.captures: Sequence[str] = ()
+        self._refused = 0
+        if options.lake:
+            _check_lake(options, table)
+        else:
+            self.captures, self._refused = capture_files(options.files)
+
+    @contextlib.contextmanager
+    def rows(
+        self,
+        columns: Mapping[str, Collection[str]],
+        read: Callable[[Sequence[str], ReadOptions], TablesReader] | None = None,
+    ) -> Iterator[Rows]:
+        """The rows that the options select, of each table with its columns; of a lake with ``time_ns`` as well.
+
+        ``read`` reads the captures in place of ``read_tables``.
+        """
+        options = self._options
+        if options.lake:
+            yield Rows(_lake_rows(options, columns), partial(_lake_counts, options))
+            return
+        from msmqwire.capture import read_tables
+
+        how = read_options(
+            *(options, self.captures),
+            columns={table: tuple(names) for table, names in columns.items()},
+            guid="binary",
+            jobs=options.jobs or usable_cores(),
+        )
+        with (
+            read(self.captures, how) if read else read_tables(self.captures, columns, how) as reader,
+            progress(self.captures, wanted=not options.quiet) as show,
+        ):
+            yield Rows(_shown(reader, show), partial(counts, reader, self._refused))
+
+
+def _shown(reader: TablesReader, show: Callable[[int], None]) -> Iterator[tuple[str, pa.RecordBatch]]:
+    for each in reader:
+        yield each
+        show(reader.stats.bytes_read)
+
+
+def _check_lake(options: argparse.Namespace, table: str) -> None:
+    optional("deltalake", "--lake")
+    from msmqwire.spark.lake.scanning import open_lake
+
+    if options.ports:
+        raise CommandError("--ports: the ports of a lake are those of its runs; give them to msmqwire pipeline")
+    if not open_lake(options.lake).table(table).exists:
+        raise CommandError(f"{options.lake}: has no table {table}, which msmqwire pipeline makes")
+
+
+def _lake_rows(
+    options: argparse.Namespace, columns: Mapping[str, Collection[str]]
+) -> Iterator[tuple[str, pa.RecordBatch]]:
+    from msmqwire.spark import lake
+
+    chosen = read_options(options, [])
+    selection = {"since": chosen.since, "until": chosen.until, "addresses": chosen.addresses}
+    for table, names in columns.items():
+        wanted = list(dict.fromkeys([*names, "time_ns"]))
+        for batch in lake.batches(options.lake, table, wanted, **selection):  # type: ignore[arg-type]
+            yield table, batch
+
+
+def _lake_counts(options: argparse.Namespace, *, payloads: bool = True) -> tuple[list[str], int]:
+    from msmqwire.spark.lake.scanning import totals
+
+    total, problems = totals(options.lake)
+    unread = [f"not read: {problem}" for problem in problems]
+    return described(total, total.rows, total.faults, total.encrypted, total.unread, unread, payloads=payloads)
