@@ -74,7 +74,7 @@ from msmqwire.cli.arguments import (
 )
 from msmqwire.cli.console import CommandError, did_you_mean, meant, optional, say
 from msmqwire.cli.counts import counts, report
-from msmqwire.cli.formats import FORMATS, ONE_TABLE, chosen_format, table_writer
+from msmqwire.cli.formats import FORMATS, ONE_TABLE, chosen_format, table_writer, write_table
 from msmqwire.cli.progress import progress
 from msmqwire.cli.target import Sink, is_terminal, open_target
 from msmqwire.errors import counted, similar
@@ -330,16 +330,12 @@ class _OneByOne:
         if self._format in ONE_TABLE:
             self._write_only(*self._spools)
             return
-        from msmqwire.cli.formats.people import write_heading, write_omissions
+        from msmqwire.cli.formats.people import write_omissions, write_tables
 
-        shown = [name for name in self._spools if self._rows[name]]
-        for name in shown:
-            write_heading(self._sink, name, first=name == shown[0])
-            self._write(name)
+        shown = {name: (self._schemas[name], spool) for name, spool in self._spools.items() if self._rows[name]}
+        write_tables(self._sink, self._format, shown)
         if shown:
             write_omissions(self._sink, [name for name in self._spools if name not in shown], self._columns)
-        else:
-            self._sink.write(b"no rows\n")
 
     def _write_only(self, name: str) -> None:
         from msmqwire.capture import TABLES
@@ -350,13 +346,7 @@ class _OneByOne:
                 f"{self._format} holds one table, and these have rows: {', '.join(others)}; choose one with --table, "
                 "or use -T json"
             )
-        self._write(name)
-
-    def _write(self, name: str) -> None:
-        writer = table_writer(self._format, self._sink, self._schemas[name])
-        for batch in self._spools[name]:
-            writer.write(batch)
-        writer.finish()
+        write_table(self._format, self._sink, self._schemas[name], self._spools[name])
 
     def close(self) -> None:
         """Delete temporary files."""

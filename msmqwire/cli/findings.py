@@ -133,7 +133,7 @@ def _time(text: str | None) -> datetime | None:
 def _write_csv(findings: Sequence[Finding], sink: Sink) -> None:
     import pyarrow as pa
 
-    from msmqwire.cli.formats import table_writer
+    from msmqwire.cli.formats import write_table
 
     rows = []
     for finding in findings:
@@ -142,9 +142,7 @@ def _write_csv(findings: Sequence[Finding], sink: Sink) -> None:
         values["frames"] = " ".join(map(str, finding.frames))
         rows.append({name: None if values.get(name) is None else str(values[name]) for name in _CSV})
     schema = pa.schema([(name, pa.string()) for name in _CSV])
-    writer = table_writer("csv", sink, schema)
-    writer.write(pa.RecordBatch.from_pylist(rows, schema))
-    writer.finish()
+    write_table("csv", sink, schema, [pa.RecordBatch.from_pylist(rows, schema)])
 
 
 _LINES: dict[str, Callable[[Sequence[Finding]], Iterable[str]]] = {

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import IO, TYPE_CHECKING, Any
 
 from msmqwire.cli.console import CommandError
-from msmqwire.cli.formats import table_writer
+from msmqwire.cli.formats import write_table
 from msmqwire.cli.queues import file_stem, queue_path
 from msmqwire.cli.target import Sink, errors_of, standard_output
 
@@ -78,9 +78,7 @@ class MessageOutput:
 
 def _write(file: IO[bytes], name: str, received: Sequence[MessageReceived]) -> None:
     batch = rows_of(received)
-    writer = table_writer("json", Sink(file, name), batch.schema)
-    writer.write(batch)
-    writer.finish()
+    write_table("json", Sink(file, name), batch.schema, [batch])
     if any(each.message.delivery_mode == "recoverable" for each in received):
         with errors_of(name):
             file.flush()

@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from msmqwire.cli.console import CommandError, printable, say
-from msmqwire.cli.formats import table_writer
+from msmqwire.cli.formats import write_table
 from msmqwire.cli.target import open_target
 
 if TYPE_CHECKING:
@@ -38,9 +38,7 @@ def decode_hex(options: argparse.Namespace, format: str) -> int:
             sink.write("".join(line + "\n" for line in _lines(layout, payload)).encode("utf-8", "replace"))
             sink.write(b"\n")
             batch = _only_values(batch)
-        writer = table_writer(format, sink, batch.schema)
-        writer.write(batch)
-        writer.finish()
+        write_table(format, sink, batch.schema, [batch])
     fault = batch.column("fault")[0].as_py() if "fault" in batch.schema.names else None
     if fault is not None and not options.quiet:
         say(f"{table}: {fault['code']}: {fault['field']} at byte {fault['offset']}")

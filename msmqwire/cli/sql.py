@@ -35,7 +35,7 @@ from msmqwire.cli.arguments import (
 )
 from msmqwire.cli.console import CommandError, optional, say
 from msmqwire.cli.counts import counts, report
-from msmqwire.cli.formats import FORMATS, chosen_format, table_writer
+from msmqwire.cli.formats import FORMATS, chosen_format, write_table
 from msmqwire.cli.target import open_target
 from msmqwire.errors import counted
 
@@ -72,13 +72,8 @@ def run(options: argparse.Namespace) -> int:
         raise CommandError("a statement may read its captures more than once, standard input cannot: name files")
     with connect(names, how, memory=options.memory, files=options.allow_files) as database:
         schema, batches = database.batches(statement)
-        rows = 0
         with open_target(options.output, names) as sink:
-            writer = table_writer(format, sink, schema)
-            for batch in batches:
-                writer.write(batch)
-                rows += batch.num_rows
-            writer.finish()
+            rows = write_table(format, sink, schema, batches)
         # A table that is used twice is read twice, with the same counts
         readers = {next(iter(reader.tables)): reader for reader in database.readers}
         statuses = [report(*counts(reader, refused), quiet=options.quiet) for reader in readers.values()]

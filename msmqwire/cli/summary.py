@@ -40,7 +40,7 @@ from typing import TYPE_CHECKING, Any
 from msmqwire.cli.arguments import add_format, add_jobs, add_output, add_quiet, add_selection
 from msmqwire.cli.console import CommandError, optional, say
 from msmqwire.cli.counts import report
-from msmqwire.cli.formats import FORMATS, ONE_TABLE, chosen_format, table_writer
+from msmqwire.cli.formats import FORMATS, ONE_TABLE, chosen_format, write_table
 from msmqwire.cli.inputs import Inputs, add_captures_or_lake
 from msmqwire.cli.target import open_target
 from msmqwire.errors import counted
@@ -48,7 +48,6 @@ from msmqwire.errors import counted
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from msmqwire.cli.target import Sink
     from msmqwire.insight import Summary
 
 
@@ -94,31 +93,18 @@ def _write(options: argparse.Namespace, format: str, summary: Summary) -> None:
         several = len(summary.section("totals")["file"].unique()) > 1
         found = {name: _for_people(table, files=several, routes=format == "table") for name, table in found.items()}
     with open_target(options.output, options.files) as sink:
-        _write_tables(sink, format, found, alone=options.table is not None)
+        if options.table is None and format in ("table", "brief"):
+            from msmqwire.cli.formats.people import write_tables
+
+            shown = {name: table for name, table in found.items() if table.num_rows}
+            write_tables(sink, format, {name: (table.schema, table.to_batches()) for name, table in shown.items()})
+        else:
+            for name, table in found.items():
+                write_table(format, sink, table.schema, table.to_batches(), table="" if options.table else name)
     for name in wanted:
         groups, rows = summary.omitted(name)
         if groups and not options.quiet:
             say(f"{name}: {counted(groups, 'row')} left out, which {counted(rows, 'packet')} belong to")
-
-
-def _write_tables(sink: Sink, format: str, found: dict[str, pa.Table], *, alone: bool) -> None:
-    """Write tables one after the other; in the formats for people without the empty ones."""
-    shown = [name for name, table in found.items() if alone or table.num_rows or format not in ("table", "brief")]
-    for name in shown:
-        if format in ("table", "brief") and not alone:
-            from msmqwire.cli.formats.people import write_heading
-
-            write_heading(sink, name, first=name == shown[0])
-        _write_table(sink, format, found[name], "" if alone else name)
-    if not shown:
-        sink.write(b"no rows\n")
-
-
-def _write_table(sink: Sink, format: str, table: pa.Table, name: str) -> None:
-    writer = table_writer(format, sink, table.schema, table="" if format == "table" else name)
-    for batch in table.to_batches():
-        writer.write(batch)
-    writer.finish()
 
 
 def _for_people(table: pa.Table, *, files: bool, routes: bool) -> pa.Table:

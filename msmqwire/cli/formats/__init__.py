@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from importlib import import_module
 from typing import TYPE_CHECKING, Protocol
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
     from msmqwire.cli.target import Sink
 
-__all__ = ["FORMATS", "ONE_TABLE", "TableWriter", "chosen_format", "table_writer"]
+__all__ = ["FORMATS", "ONE_TABLE", "TableWriter", "chosen_format", "table_writer", "write_table"]
 
 #: The formats of ``-T``; each is the module of that name here, imported when it is chosen.
 FORMATS = ("table", "brief", "json", "csv", "parquet")
@@ -64,3 +65,16 @@ def table_writer(format: str, sink: Sink, schema: pa.Schema, *, table: str = "")
     module = import_module(f"{__name__}.{_MODULES.get(format, format)}")
     writer: TableWriter = module.Writer(sink, schema, table=table)
     return writer
+
+
+def write_table(
+    format: str, sink: Sink, schema: pa.Schema, batches: Iterable[pa.RecordBatch], *, table: str = ""
+) -> int:
+    """Write a complete table; the number of rows."""
+    writer = table_writer(format, sink, schema, table=table)
+    rows = 0
+    for batch in batches:
+        writer.write(batch)
+        rows += batch.num_rows
+    writer.finish()
+    return rows

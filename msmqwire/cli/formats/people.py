@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from msmqwire.capture.schema import CAPTURE
 from msmqwire.cli.console import printable
+from msmqwire.cli.formats import write_table
 from msmqwire.cli.formats.cells import (
     NO_TEXT,
     UNPRINTABLE_RE2,
@@ -56,9 +57,15 @@ def columns_shown(table: str) -> tuple[str, ...] | None:
     return (*CAPTURE.names, *_OF_MESSAGES) if table == "messages" else None
 
 
-def write_heading(sink: Sink, table: str, *, first: bool) -> None:
-    """Write the name of the table that follows."""
-    sink.write(f"{'' if first else chr(10)}# {table}\n".encode())
+def write_tables(sink: Sink, format: str, tables: Mapping[str, tuple[pa.Schema, Iterable[pa.RecordBatch]]]) -> None:
+    """Write tables in a format for people, each below its name."""
+    separator = ""
+    for name, (schema, batches) in tables.items():
+        sink.write(f"{separator}# {name}\n".encode())
+        write_table(format, sink, schema, batches, table=name)
+        separator = "\n"
+    if not tables:
+        sink.write(b"no rows\n")
 
 
 def write_omissions(sink: Sink, without_rows: Sequence[str], columns: Sequence[str] | None) -> None:
