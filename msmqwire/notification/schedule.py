@@ -51,8 +51,6 @@ class NotificationServer:
     ----------
     processor : NotificationProcessor
         Its profile determines whether there is a delay.
-    count_first : bool
-        Count the message that starts the timer among the ``WINDOW``, which the note does not.
 
     Attributes
     ----------
@@ -71,12 +69,11 @@ class NotificationServer:
     (['version'], None)
     """
 
-    def __init__(self, processor: NotificationProcessor, *, count_first: bool = False) -> None:
+    def __init__(self, processor: NotificationProcessor) -> None:
         self.processor = processor
         self.deadline: float | None = None
-        self._count_first = count_first
         self._last: float | None = None
-        self._count = 0
+        self._count = 0  # messages since the timer was started
         self._reported = 0  # of these, in records of a refresh that failed
         self._pending: list[tuple[bytes, Envelope]] = []
         self._records: list[Record] = []
@@ -84,7 +81,8 @@ class NotificationServer:
     @property
     def overflowed(self) -> bool:
         """Whether the waiting messages have been dropped, to refresh the queues at ``deadline``."""
-        return self._count >= WINDOW
+        # The message that starts the timer is one more: the window is for those that arrive while it waits
+        return self._count > WINDOW
 
     def receive(
         self,
@@ -104,9 +102,7 @@ class NotificationServer:
     def _add(self, body: bytes, envelope: Envelope, now: float) -> None:
         if self.deadline is None:
             self.deadline = now + self._delay(now)
-            self._count = int(self._count_first)
-        else:
-            self._count += 1
+        self._count += 1
         if self.overflowed:
             self._pending.clear()
         else:
@@ -134,7 +130,7 @@ class NotificationServer:
     def _refresh(self, now: float) -> list[Record]:
         """Read all queues in place of the messages that were dropped."""
         refreshed = self.processor.refresh()
-        dropped = self._count - self._reported + (not self._count_first and not self._reported)
+        dropped = self._count - self._reported
         note = Overflowed(message=None, index=None, section=VERSION_2, dropped=dropped)
         if any(isinstance(each, Ignored) and each.rule is Rule.DIRECTORY for each in refreshed):
             self.deadline, self._reported = now + RETRY, self._count

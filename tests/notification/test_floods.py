@@ -196,7 +196,7 @@ def test_a_flood_through_windows(profile: Profile) -> None:
     rng = random.Random(8)
     processor, model = mixed_machine(profile)
     server = NotificationServer(processor)
-    oracle = ReferenceServer(model, at_once=profile is Profile.NT_2000, count_first=False)
+    oracle = ReferenceServer(model, at_once=profile is Profile.NT_2000)
     pool = [m.wire_and_model(each, model, profile) for each in all_kinds(rng)]
     now, runs, overflows = 0.0, 0, 0
     for _ in range(3):

@@ -52,16 +52,14 @@ class ServerMachine(m.BesideItsOracle):
     """The clock moves, messages come; each step is what the oracle makes of it, and keeps the promises of the note."""
 
     profile = Profile.LATER
-    count_first = False
     reported = 0
 
     @initialize()
     def server_begins(self) -> None:
         self.begin(profile=self.profile)
-        self.server = NotificationServer(self.processor, count_first=self.count_first)
-        self.most = WINDOW - self.count_first
+        self.server = NotificationServer(self.processor)
         at_once = self.profile is Profile.NT_2000
-        self.oracle = ReferenceServer(self.model, at_once=at_once, count_first=self.count_first)
+        self.oracle = ReferenceServer(self.model, at_once=at_once)
         self.now, self.opened, self.last_run = 1000.0, math.inf, -math.inf
         self.received = self.dropped = self.waiting = 0
 
@@ -128,7 +126,7 @@ class ServerMachine(m.BesideItsOracle):
             return
         assert self.now >= self.opened + 60
         assert self.now >= self.last_run + 900
-        if self.waiting > self.most:
+        if self.waiting > WINDOW:
             dropped = self.waiting - self.reported
             note = Overflowed(message=None, index=None, section="[MS-MQCN] 3.2.5.2", dropped=dropped)
             refreshed = records[1:] if dropped else records
@@ -161,13 +159,7 @@ class ServerMachine(m.BesideItsOracle):
         if self.server.deadline is not None and not self.reported:
             assert self.opened + 60 <= self.server.deadline <= self.opened + 900
         # What has overflowed is let go of
-        assert len(self.server._pending) == (self.waiting if self.waiting <= self.most else 0)
-
-
-class FirstCountedMachine(ServerMachine):
-    """The message that starts the timer counts among those that are too many."""
-
-    count_first = True
+        assert len(self.server._pending) == (self.waiting if self.waiting <= WINDOW else 0)
 
 
 class AtOnceMachine(ServerMachine):
@@ -178,8 +170,6 @@ class AtOnceMachine(ServerMachine):
 
 TestServer = ServerMachine.TestCase
 TestServer.settings = settings(max_examples=100, stateful_step_count=30, deadline=None)
-TestFirstCounted = FirstCountedMachine.TestCase
-TestFirstCounted.settings = settings(max_examples=60, stateful_step_count=20, deadline=None)
 TestAtOnce = AtOnceMachine.TestCase
 TestAtOnce.settings = settings(max_examples=30, stateful_step_count=10, deadline=None)
 
@@ -189,13 +179,13 @@ class NobodySendsError(Exception):
 
 
 @settings(max_examples=100, deadline=None)
-@given(st.lists(st.tuples(SENT, COUNTS, SECONDS), max_size=6), st.sampled_from(Profile), st.booleans())
-def test_the_loop_takes_and_waits_as_the_oracle_does(bursts: list[Any], profile: Profile, count_first: bool) -> None:
+@given(st.lists(st.tuples(SENT, COUNTS, SECONDS), max_size=6), st.sampled_from(Profile))
+def test_the_loop_takes_and_waits_as_the_oracle_does(bursts: list[Any], profile: Profile) -> None:
     """``run`` on a clock that stands still unless something waits for it."""
     objects = [p.queue(p.ORDERS, "orders", quota=3), p.queue(p.SPARE, "spare", journaling=True), p.HERE]
     processor = p.processor(m.start(), p.Failing(objects), profile=profile)
     model = p.reference(m.start(), m.reads_of(p.Failing(objects)))
-    oracle = ReferenceServer(model, at_once=profile is Profile.NT_2000, count_first=count_first)
+    oracle = ReferenceServer(model, at_once=profile is Profile.NT_2000)
     arrivals, now = [], 0.0
     for sent, count, after in bursts:
         now += after
@@ -227,7 +217,7 @@ def test_the_loop_takes_and_waits_as_the_oracle_does(bursts: list[Any], profile:
         return dequeue
 
     found = []
-    server = NotificationServer(processor, count_first=count_first)
+    server = NotificationServer(processor)
     with contextlib.suppress(NobodySendsError):
         for record in server.run(open_queue, lambda: now):
             found.append((now, p.outcome(record)))

@@ -30,10 +30,9 @@ class Waiting:
 class ReferenceServer:
     """The state, and what each event does."""
 
-    def __init__(self, processor: ReferenceProcessor, *, at_once: bool, count_first: bool) -> None:
+    def __init__(self, processor: ReferenceProcessor, *, at_once: bool) -> None:
         self.processor = processor
         self.at_once = at_once
-        self.count_first = count_first
         self.waiting: Waiting | None = None
         self.last = -math.inf
 
@@ -44,7 +43,7 @@ class ReferenceServer:
         if self.waiting is None:
             elapsed = now - self.last
             delay = 60 if elapsed > 840 else 900 - elapsed
-            self.waiting = Waiting(now + delay, 1 if self.count_first else 0, [message])
+            self.waiting = Waiting(now + delay, 0, [message])
             return outcomes
         self.waiting.arrived += 1
         self.waiting.count += 1
