@@ -352,7 +352,9 @@ cdef class GroupTable:
                 held.append(memory)
         return held
 
-    cdef inline int read_key(self, const Input* inputs, size_t row, const int64_t* before, Waiting* waiting) except -1 nogil:
+    cdef inline int read_key(
+        self, const Input* inputs, size_t row, const int64_t* before, Waiting* waiting
+    ) except -1 nogil:
         """Read the key of a row; ``before`` is that of the row before it, NULL for the first."""
         cdef const Input* given
         cdef int64_t* word = waiting.key
