@@ -102,9 +102,8 @@ def _integers(values: NDArray[Any], is_valid: NDArray[np.bool_]) -> Any:
 
 def with_columns(rows: pa.RecordBatch, columns: dict[str, Any], schema: pa.Schema) -> pa.RecordBatch:
     """Rows with further columns, in the order of a schema."""
-    import pyarrow as pa
-
-    if not columns:
-        return rows
-    arrays = [columns[name] if name in columns else rows.column(name) for name in schema.names]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+    # The columns of rows stay in Arrow: each as an object of Python would cost as much as decoding a few rows
+    for index, name in enumerate(schema.names):
+        if name in columns:
+            rows = rows.add_column(index, schema.field(name), columns[name])
+    return rows

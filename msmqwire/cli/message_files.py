@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Any
 from msmqwire.cli.console import CommandError
 from msmqwire.cli.formats import write_table
 from msmqwire.cli.queues import file_stem, queue_path
-from msmqwire.cli.target import Sink, errors_of, standard_output
+from msmqwire.cli.target import OutputErrors, Sink, standard_output
 
 if TYPE_CHECKING:
     from msmqwire.session import MessageReceived
@@ -36,7 +36,7 @@ class MessageOutput:
         if directory is None:
             standard_output()
             return
-        with errors_of(directory):
+        with OutputErrors(directory):
             os.makedirs(directory, exist_ok=True)
         if not os.access(directory, os.W_OK | os.X_OK):
             raise CommandError(f"cannot write {directory}: no permission to make files in it")
@@ -59,7 +59,7 @@ class MessageOutput:
             queues.setdefault(self._stem(each), []).append(each)
         for stem, messages in queues.items():
             path = os.path.join(self._directory, f"{stem}.jsonl")
-            with errors_of(path):
+            with OutputErrors(path):
                 is_new = not os.path.exists(path)
                 with open(path, "ab") as file:
                     _write(file, path, messages)
@@ -80,7 +80,7 @@ def _write(file: IO[bytes], name: str, received: Sequence[MessageReceived]) -> N
     batch = rows_of(received)
     write_table("json", Sink(file, name), batch.schema, [batch])
     if any(each.message.delivery_mode == "recoverable" for each in received):
-        with errors_of(name):
+        with OutputErrors(name):
             file.flush()
             if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 os.fsync(file.fileno())

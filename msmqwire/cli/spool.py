@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from msmqwire.cli.target import errors_of
+from msmqwire.cli.target import OutputErrors
 
 _MOST_IN_MEMORY = 64 << 20
 
@@ -21,7 +21,7 @@ class Spool:
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Add rows."""
-        with errors_of(f"a temporary file in {tempfile.gettempdir()}"):
+        with OutputErrors(f"a temporary file in {tempfile.gettempdir()}"):
             self._writer.write_batch(batch)
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:

@@ -24,6 +24,20 @@ _ROWS_AT_ONCE = 1 << 14
 _OPEN_FILE = "/proc/self/fd/{}"
 
 
+class OutputErrors:
+    """Raises an OSError of a block as a CommandError that names the output; a broken pipe stays as it is."""
+
+    def __init__(self, output: str) -> None:
+        self._output = output
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: object) -> None:
+        if isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
+            raise CommandError(f"cannot write {self._output}: {error.strerror}") from error
+
+
 class Sink(io.BufferedIOBase):
     """An output that counts its bytes: writers of Parquet ask for the position, which a pipe does not know.
 
@@ -38,6 +52,7 @@ class Sink(io.BufferedIOBase):
         self.jobs = jobs
         self._calls: OrderedCalls | None = None
         self.name = name
+        self._errors = OutputErrors(name)
 
     def submit(self, handle: Callable[[Any], object], function: Callable[..., Any], *arguments: Any) -> None:
         """Call a function in one of the threads; ``handle`` writes the result, in the order of the calls."""
@@ -92,7 +107,7 @@ class Sink(io.BufferedIOBase):
         """
         size = memoryview(data).nbytes
         if not self._abandoned:
-            with errors_of(self.name):
+            with self._errors:
                 self._file.write(data)
         self._position += size
         return size
@@ -100,7 +115,7 @@ class Sink(io.BufferedIOBase):
     def flush(self) -> None:
         """Write what is buffered; errors as in ``write``."""
         if not self._abandoned:
-            with errors_of(self.name):
+            with self._errors:
                 self._file.flush()
 
     def abandon(self) -> None:
@@ -155,14 +170,14 @@ def open_target(output: str, inputs: Sequence[str], jobs: int = 1) -> Iterator[S
         raise CommandError(f"cannot write {output}: it is a directory; name a file in it")
     else:
         # A pipe or a device cannot be renamed
-        with errors_of(output):
+        with OutputErrors(output):
             descriptor = os.open(path, os.O_WRONLY)
         with _written(descriptor, output, jobs) as sink:
             yield sink
 
 
 def _mode(path: str, output: str) -> int | None:
-    with errors_of(output):
+    with OutputErrors(output):
         try:
             return os.stat(path).st_mode
         except FileNotFoundError:
@@ -180,7 +195,7 @@ def _complete_or_none(path: str, output: str, mode: int | None, jobs: int) -> It
     directory, base = os.path.split(path)
     # Short: the requested name may be as long as the file system allows
     temporary = os.path.join(directory, f".{base[:40]}.{os.urandom(4).hex()}.part")
-    with errors_of(output):
+    with OutputErrors(output):
         descriptor = _open_nameless(directory)
         named = descriptor is None
         if descriptor is None:
@@ -189,7 +204,7 @@ def _complete_or_none(path: str, output: str, mode: int | None, jobs: int) -> It
         with _written(descriptor, output, jobs) as sink:
             yield sink
             sink.flush()
-            with errors_of(output):
+            with OutputErrors(output):
                 if mode is not None and hasattr(os, "fchmod"):
                     os.fchmod(descriptor, stat.S_IMODE(mode))
                 # A full disk may report its error only now
@@ -198,7 +213,7 @@ def _complete_or_none(path: str, output: str, mode: int | None, jobs: int) -> It
                     # A link cannot replace a file, so the name exists for a moment. With src_dir_fd, which the absolute
                     # path makes meaningless, Python calls linkat, which follows the link in /proc
                     os.link(_OPEN_FILE.format(descriptor), temporary, src_dir_fd=descriptor, follow_symlinks=True)
-        with errors_of(output):
+        with OutputErrors(output):
             os.replace(temporary, path)
     except BaseException:
         with contextlib.suppress(OSError):
@@ -229,7 +244,7 @@ def _written(descriptor: int, output: str, jobs: int) -> Iterator[Sink]:
         with contextlib.suppress(OSError):
             file.close()
         raise
-    with errors_of(output):
+    with OutputErrors(output):
         file.close()
 
 
@@ -242,14 +257,3 @@ def _abandoned_on_failure(sink: Sink) -> Iterator[Sink]:
         raise
     finally:
         sink.stop()
-
-
-@contextlib.contextmanager
-def errors_of(output: str) -> Iterator[None]:
-    """Raise an OSError of the block as a CommandError that names the output; a broken pipe stays as it is."""
-    try:
-        yield
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        raise CommandError(f"cannot write {output}: {error.strerror}") from error
