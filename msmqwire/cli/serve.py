@@ -69,10 +69,11 @@ import queue
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from msmqwire.cli import signals
 from msmqwire.cli.console import describe_error
 from msmqwire.cli.enterprise import add_ldap_help
 from msmqwire.errors import MsmqWireError, counted
@@ -116,14 +117,14 @@ def _serve(path: str, configured: SiteFile, server: DiscoveryServer) -> None:
 
     with DiscoveryService(server, configured.addresses) as service:
         reloader = _Reloader(path, service)
-        handlers: dict[int, Callable[[], object]] = {
-            signal.SIGTERM: service.stop,
-            signal.SIGINT: service.stop,
-        }
+        # These only notify the loop
+        handlers: dict[int, signals.Handler] = dict.fromkeys((signal.SIGTERM, signal.SIGINT), lambda *_: service.stop())
         if sys.platform != "win32":  # it has no other signals
-            handlers[signal.SIGHUP] = lambda: service.call(reloader.request)
-            handlers[signal.SIGUSR1] = lambda: service.call(lambda: _LOG.info(Event("counters", **service.counters())))
-        with _handled(handlers, service.fileno()):
+            handlers[signal.SIGHUP] = lambda *_: service.call(reloader.request)
+            handlers[signal.SIGUSR1] = lambda *_: service.call(
+                lambda: _LOG.info(Event("counters", **service.counters()))
+            )
+        with signals.handled(handlers), _woken(service.fileno()):
             _log_state("listening", service)
             try:
                 service.run()
@@ -306,14 +307,10 @@ class _LogWriter(logging.Handler):
 
 
 @contextlib.contextmanager
-def _handled(handlers: Mapping[int, Callable[[], object]], descriptor: int) -> Iterator[None]:
-    """Call these on signals; they only notify the loop."""
-    before = {number: signal.signal(number, lambda number, _: handlers[number]()) for number in handlers}
-    # Wakes the main thread also if the signal arrives just before it waits.
-    waking = signal.set_wakeup_fd(descriptor, warn_on_full_buffer=False)
+def _woken(descriptor: int) -> Iterator[None]:
+    """Write signals to the descriptor, which wakes the main thread also if one arrives just before it waits."""
+    before = signal.set_wakeup_fd(descriptor, warn_on_full_buffer=False)
     try:
         yield
     finally:
-        signal.set_wakeup_fd(waking)
-        for number, previous in before.items():
-            signal.signal(number, previous)
+        signal.set_wakeup_fd(before)

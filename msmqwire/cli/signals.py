@@ -6,11 +6,12 @@ import contextlib
 import os
 import signal
 import threading
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from types import FrameType
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn, TypeAlias, TypeVar
 
 Result = TypeVar("Result")
+Handler: TypeAlias = Callable[[int, FrameType | None], object]
 
 # Windows has no SIGHUP
 _STOPPING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
@@ -30,7 +31,7 @@ def raised() -> Iterator[None]:
     def stop(number: int, _: FrameType | None) -> NoReturn:
         raise Stopped(number)
 
-    with _handled(stop):
+    with handled(_on_stopping(stop)):
         yield
 
 
@@ -44,7 +45,7 @@ def deferred() -> Iterator[None]:
             raise Stopped(number)
         held.append(number)
 
-    with _handled(hold):
+    with handled(_on_stopping(hold)):
         yield
     if held:
         raise Stopped(held[0])
@@ -66,7 +67,7 @@ def run_until_stopped(main: Coroutine[Any, Any, Result]) -> Result:
             received.append(number)
             loop.call_soon_threadsafe(task.cancel)
 
-        with _handled(stop):
+        with handled(_on_stopping(stop)):
             return await task
 
     try:
@@ -77,14 +78,17 @@ def run_until_stopped(main: Coroutine[Any, Any, Result]) -> Result:
         raise
 
 
-@contextlib.contextmanager
-def _handled(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+def _on_stopping(handler: Handler) -> dict[int, Handler]:
+    """The handler of each signal that asks to stop and is not ignored; only the main thread handles signals."""
     if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {
-        number: signal.signal(number, handler) for number in _STOPPING if signal.getsignal(number) is not signal.SIG_IGN
-    }
+        return {}
+    return {number: handler for number in _STOPPING if signal.getsignal(number) is not signal.SIG_IGN}
+
+
+@contextlib.contextmanager
+def handled(handlers: Mapping[int, Handler]) -> Iterator[None]:
+    """Call these on signals in the block."""
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     try:
         yield
     finally:
