@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import tomllib
 import uuid
@@ -11,9 +10,10 @@ from ipaddress import AddressValueError, IPv4Address, IPv4Network, NetmaskValueE
 from typing import Any, NamedTuple
 
 from msmqwire.cli.arguments import parse_guid
-from msmqwire.cli.console import CommandError
+from msmqwire.cli.console import CommandError, did_you_mean
 from msmqwire.cli.enterprise import find_machine, is_url, open_directory
 from msmqwire.directory import Enterprise, Equal, LdapDirectory, QueueManager
+from msmqwire.directory.document import FLAG, INTEGER, LIST, TEXT, of_type
 from msmqwire.discovery.rates import Rate
 from msmqwire.discovery.server import DEFAULT_POLICY, Policy, Site, reply_to
 from msmqwire.errors import EncodeError
@@ -21,15 +21,8 @@ from msmqwire.mqsd import DirectoryServiceServer, TopologyClientRequest
 from msmqwire.net import DISCOVERY_PORT
 from msmqwire.net.discovery_server import Address
 
-_KINDS: dict[type, str] = {
-    str: "text in quotes",
-    bool: "true or false",
-    int: "an integer",
-    float: "a number",
-    list: "a list in brackets",
-    dict: "a table",
-}
 _REQUIRED: Any = object()
+_NUMBER, _TABLE = of_type("a number", int, float), of_type("a table", dict)
 
 
 class SiteFile(NamedTuple):
@@ -55,8 +48,8 @@ def read_site_file(path: str) -> SiteFile:
             found = tomllib.load(file)
         except (ValueError, RecursionError) as error:
             raise CommandError(f"{path}: not TOML: {error}") from None
-    if unknown := _unknown(found, _TABLES):
-        raise CommandError(f"{path}: [{unknown[0]}]: no such table; {unknown[1]}")
+    if unknown := [name for name in found if name not in _TABLES]:
+        raise CommandError(f"{path}: [{unknown[0]}]: no such table{_known(unknown[0], _TABLES)}")
     enterprise, site, listen, allow, limits, directory = (_table(path, found, name) for name in _TABLES)
     if directory.values:
         _take_from_directory(directory, enterprise.values, site.values)
@@ -84,15 +77,11 @@ def read_site_file(path: str) -> SiteFile:
 
 
 class _Key(NamedTuple):
-    """A key of a table: the type of its value, how that is converted, and what it is by default.
+    """A key of a table: how its value is converted, and its default; of a list each item is converted."""
 
-    ``item`` is the type of the items of a list, which are converted one by one.
-    """
-
-    kind: type
-    convert: Callable[[Any], Any] = lambda value: value
+    convert: Callable[[Any], Any]
     default: Any = _REQUIRED
-    item: type | None = None
+    is_list: bool = False
 
 
 class _Table:
@@ -100,8 +89,8 @@ class _Table:
 
     def __init__(self, path: str, name: str, values: dict[str, Any], keys: Mapping[str, _Key]) -> None:
         self.path, self.name, self.values, self._keys = path, name, values, keys
-        if unknown := _unknown(values, keys):
-            raise self.error(unknown[0], f"no such key; {unknown[1]}")
+        if unknown := [name for name in values if name not in keys]:
+            raise self.error(unknown[0], f"no such key{_known(unknown[0], keys)}")
 
     def error(self, key: str, problem: str) -> CommandError:
         """The error of one key."""
@@ -112,16 +101,15 @@ class _Table:
         key = self._keys[name]
         if name not in self.values:
             if key.default is _REQUIRED:
-                raise self.error(name, f"is missing; it is {_KINDS[key.kind]}")
+                raise self.error(name, "is missing")
             return key.default
-        if key.item is None:
-            return self._converted(name, self.values[name], key.kind, key.convert)
-        items = enumerate(self._converted(name, self.values[name], list, list))
-        return tuple(self._converted(f"{name}[{number}]", item, key.item, key.convert) for number, item in items)
+        value = self.values[name]
+        if not key.is_list:
+            return self._converted(name, value, key.convert)
+        items = enumerate(self._converted(name, value, LIST))
+        return tuple(self._converted(f"{name}[{number}]", item, key.convert) for number, item in items)
 
-    def _converted(self, place: str, value: Any, kind: type, convert: Callable[[Any], Any]) -> Any:
-        if type(value) not in ((int, float) if kind is float else (kind,)):
-            raise self.error(place, f"must be {_KINDS[kind]}, not {_shown(value)}")
+    def _converted(self, place: str, value: Any, convert: Callable[[Any], Any]) -> Any:
         try:
             return convert(value)
         except ValueError as error:
@@ -131,7 +119,7 @@ class _Table:
 def _table(path: str, found: dict[str, Any], name: str) -> _Table:
     values = found.get(name, {})
     if not isinstance(values, dict):
-        raise CommandError(f"{path}: {name}: must be a table, [{name}], not {_shown(values)}")
+        raise CommandError(f"{path}: {name}: {values!r} is not a table, [{name}]")
     return _Table(path, f"[{name}]", values, _TABLES[name])
 
 
@@ -142,13 +130,8 @@ def _rate(limits: _Table, name: str) -> Rate:
         raise limits.error(f"{name}_rate", str(error)) from None
 
 
-def _unknown(given: Collection[str], known: Collection[str]) -> tuple[str, str] | None:
-    """The first name that is not known, and a hint."""
-    for name in given:
-        if name not in known:
-            near = difflib.get_close_matches(name, known, 1)
-            return name, f"did you mean {near[0]}?" if near else f"there is {', '.join(known)}"
-    return None
+def _known(unknown: str, known: Collection[str]) -> str:
+    return did_you_mean(unknown, known) or f"; there is {', '.join(known)}"
 
 
 def _take_from_directory(given: _Table, enterprise: dict[str, Any], site: dict[str, Any]) -> None:
@@ -192,30 +175,35 @@ def _server(path: str, number: int, entry: dict[str, Any]) -> DirectoryServiceSe
     return server
 
 
-def _address(text: str) -> str:
+def _guid(value: Any) -> uuid.UUID:
+    return parse_guid(TEXT(value))
+
+
+def _address(value: Any) -> str:
+    text = TEXT(value)
     try:
         return str(IPv4Address(text))
     except AddressValueError:
         raise ValueError(f"{text!r} is not an IPv4 address, as in 10.20.1.10") from None
 
 
-def _network(text: str) -> IPv4Network:
+def _network(value: Any) -> IPv4Network:
+    text = TEXT(value)
     try:
         return IPv4Network(text)
     except (AddressValueError, NetmaskValueError):
         raise ValueError(f"{text!r} is not an IPv4 network, as in 10.20.0.0/16") from None
 
 
-def _shown(value: Any) -> str:
-    if isinstance(value, dict):
-        return "a table"
-    return f"{value!r}" if not isinstance(value, bool) else str(value).lower()
+def _number(value: Any) -> float:
+    return float(_NUMBER(value))
 
 
-def _within(low: int, high: int) -> Callable[[int], int]:
+def _within(low: int, high: int) -> Callable[[Any], int]:
     """A conversion that refuses integers outside of limits."""
 
-    def convert(number: int) -> int:
+    def convert(value: Any) -> int:
+        number: int = INTEGER(value)
         if not low <= number <= high:
             raise ValueError(f"must be from {low:,} to {high:,}, not {number:,}")
         return number
@@ -227,26 +215,26 @@ _MANY = _within(1, 1_000_000_000)
 _DEFAULT = DEFAULT_POLICY
 
 _TABLES: dict[str, dict[str, _Key]] = {
-    "enterprise": {"id": _Key(str, parse_guid), "check": _Key(bool, default=_DEFAULT.check_enterprise)},
+    "enterprise": {"id": _Key(_guid), "check": _Key(FLAG, _DEFAULT.check_enterprise)},
     "site": {
-        "id": _Key(str, parse_guid),
-        "connected_networks": _Key(list, parse_guid, item=str),
-        "servers": _Key(list, default=(), item=dict),
+        "id": _Key(_guid),
+        "connected_networks": _Key(_guid, is_list=True),
+        "servers": _Key(_TABLE, (), is_list=True),
     },
     "listen": {
-        "addresses": _Key(list, _address, ("127.0.0.1",), item=str),
-        "port": _Key(int, _within(0, 65535), DISCOVERY_PORT),
+        "addresses": _Key(_address, ("127.0.0.1",), is_list=True),
+        "port": _Key(_within(0, 65535), DISCOVERY_PORT),
     },
-    "allow": {"networks": _Key(list, _network, (), item=str)},
+    "allow": {"networks": _Key(_network, (), is_list=True)},
     "limits": {
-        "network_prefix": _Key(int, _within(1, 32), _DEFAULT.network_prefix),
-        "network_rate": _Key(float, float, _DEFAULT.network_rate.per_second),
-        "network_burst": _Key(int, _MANY, _DEFAULT.network_rate.burst),
-        "total_rate": _Key(float, float, _DEFAULT.total_rate.per_second),
-        "total_burst": _Key(int, _MANY, _DEFAULT.total_rate.burst),
-        "address_bytes": _Key(int, _MANY, _DEFAULT.address_bytes),
-        "network_bytes": _Key(int, _MANY, _DEFAULT.network_bytes),
+        "network_prefix": _Key(_within(1, 32), _DEFAULT.network_prefix),
+        "network_rate": _Key(_number, _DEFAULT.network_rate.per_second),
+        "network_burst": _Key(_MANY, _DEFAULT.network_rate.burst),
+        "total_rate": _Key(_number, _DEFAULT.total_rate.per_second),
+        "total_burst": _Key(_MANY, _DEFAULT.total_rate.burst),
+        "address_bytes": _Key(_MANY, _DEFAULT.address_bytes),
+        "network_bytes": _Key(_MANY, _DEFAULT.network_bytes),
     },
-    "directory": {"source": _Key(str), "machine": _Key(str)},
+    "directory": {"source": _Key(TEXT), "machine": _Key(TEXT)},
 }
-_SERVER = {"name": _Key(str), "ip": _Key(bool, default=True), "ipx": _Key(bool, default=False)}
+_SERVER = {"name": _Key(TEXT), "ip": _Key(FLAG, True), "ipx": _Key(FLAG, False)}

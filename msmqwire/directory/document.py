@@ -130,13 +130,12 @@ class _Reader:
         try:
             if not element.is_list(name):
                 return convert(given)
-            if not isinstance(given, list):
-                raise ValueError(f"{given!r} is not a list")
+            items = LIST(given)
         except ValueError as error:
             self._report(title, name, str(error))
             return _NOTHING
         members = []
-        for member in given:
+        for member in items:
             try:
                 members.append(convert(member))
             except ValueError as error:
@@ -172,14 +171,20 @@ def _bytes(given: Any) -> bytes:
         raise ValueError(f"{given!r} is not base64 text") from None
 
 
-def _plain(wanted: type, description: str) -> Callable[[Any], Any]:
+def of_type(description: str, *wanted: type) -> Callable[[Any], Any]:
+    """A function that returns a value of one of these types, and raises ValueError for any other."""
+
     def convert(given: Any) -> Any:
         # Not isinstance, which takes true and false for integers.
-        if type(given) is not wanted:
+        if type(given) not in wanted:
             raise ValueError(f"{given!r} is not {description}")
         return given
 
     return convert
+
+
+TEXT, INTEGER, FLAG = of_type("text", str), of_type("an integer", int), of_type("true or false", bool)
+LIST = of_type("a list", list)
 
 
 def _member(enumeration: type[enum.StrEnum]) -> Callable[[Any], Any]:
@@ -194,8 +199,8 @@ def _member(enumeration: type[enum.StrEnum]) -> Callable[[Any], Any]:
 _CONVERSIONS: dict[type, Callable[[Any], Any]] = {
     UUID: _identifier,
     bytes: _bytes,
-    str: _plain(str, "text"),
-    int: _plain(int, "an integer"),
-    bool: _plain(bool, "true or false"),
+    str: TEXT,
+    int: INTEGER,
+    bool: FLAG,
     **{each: _member(each) for each in (OperatingSystemType, DirectoryServerType, PrivacyLevel, Scope)},
 }
