@@ -56,8 +56,8 @@ import os
 import stat
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NoReturn
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from msmqwire.cli.arguments import (
     CAPTURE_HELP,
@@ -82,7 +82,7 @@ from msmqwire.errors import counted, similar
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from msmqwire.capture import ReadOptions
+    from msmqwire.capture import ReadOptions, TablesReader
     from msmqwire.insight.sql import Condition
 
 ALL = "all"
@@ -154,8 +154,8 @@ def _extract(options: argparse.Namespace) -> int:
     return extract(options, condition)
 
 
-def _tables(options: argparse.Namespace, format: str) -> list[str]:
-    """The tables to read: the named tables, or those that have the requested columns."""
+def _tables(options: argparse.Namespace, format: str, condition: Condition | None) -> list[str]:
+    """The tables to read: of the named tables those that have the requested columns, and those of the condition."""
     from msmqwire.capture import TABLES
 
     known = ", ".join(TABLES)
@@ -168,19 +168,21 @@ def _tables(options: argparse.Namespace, format: str) -> list[str]:
     if options.table and format in ONE_TABLE and (ALL in named or len(set(named)) > 1):
         raise CommandError(f"--table {','.join(named)}: {format} holds one table; name it: {known}")
     tables = list(TABLES) if ALL in named else [table for table in TABLES if table in named]
-    if not options.columns:
-        return tables
-    for name in options.columns:
+    for name in options.columns or ():
         if not any(name in _all_columns(table) for table in tables):
             raise CommandError(f"--columns {name}: no such column{_like(name, tables)}")
-    found = [table for table in tables if set(options.columns) <= set(_all_columns(table))]
-    if not found:
+    if options.columns:
+        tables = [table for table in tables if set(options.columns) <= set(_all_columns(table))]
+    if not tables:
         raise CommandError(f"--columns {','.join(options.columns)}: no table has all of these; name fewer, or --table")
+    found = [table for table in tables if condition is None or table in condition.tables]
+    if not found:
+        raise CommandError(f"--where {options.where}: {', '.join(tables)} lacks columns of the condition")
     return found
 
 
 def _all_columns(table: str) -> tuple[str, ...]:
-    """The columns of a table, those made on request included."""
+    """The columns of a table, with those that are derived on request."""
     from msmqwire.capture import table_columns
     from msmqwire.insight.bodies import BODY_COLUMNS
 
@@ -203,43 +205,30 @@ def _like(column: str, tables: Sequence[str]) -> str:
 def _decode_captures(options: argparse.Namespace, format: str) -> int:
     from msmqwire.capture import read_tables
 
-    made = _made(options)
-    tables = _tables(options, format)
     condition = None if options.where is None else _condition(options.where)
-    if condition is not None:
-        tables = [table for table in tables if table in condition.tables] or _refuse_where(options, tables)
+    tables = _tables(options, format, condition)
     # One table of csv and parquet is written, the others are only counted
     written = tables[:1] if format in ONE_TABLE else tables
+    columns = {table: _written_columns(table, options, format) for table in written}
     names, refused = capture_files(options.files)
     jobs = _jobs(options, names)
-    shown = {table: _shown(table, options, format) for table in written}
-    reading = _read_options(options, names, {**dict.fromkeys(tables, ("frame",)), **shown}, jobs, condition)
-    waits, found = format == "table" and len(tables) > 1, 0
-    if waits and not options.quiet:
+    reading = _read_options(options, names, {**dict.fromkeys(tables, ("frame",)), **columns}, jobs, condition)
+    if format == "table" and len(tables) > 1 and not options.quiet:
         _announce_wait(names)
+    found, left = 0, options.limit
     with (
         read_tables(names, tables, reading) as reader,
         progress(names, wanted=not (options.quiet or is_terminal(options.output))) as show,
         open_target(options.output, names, jobs) as sink,
     ):
-        schemas = {table: _schema(reader.tables[table].schema, shown[table]) for table in written}
         if condition is not None:
             _check_condition(condition, [reader.tables[name].schema for name in tables])
-        output: _OneByOne | _AsRead = (
-            _OneByOne(schemas, format, sink, options.columns)
-            if waits or len(tables) > len(written)
-            else _AsRead(schemas, format, sink)
-        )
+        schemas = {table: _schema(reader.tables[table].schema, columns[table]) for table in written}
+        as_read = len(tables) == 1 or format not in ("table", *ONE_TABLE)
+        output = _AsRead(schemas, format, sink) if as_read else _OneByOne(schemas, format, sink, options.columns)
         with contextlib.closing(output):
-            left = options.limit
-            for name, batch in reader:
-                if condition is not None:
-                    batch = condition.rows(batch)
-                    found += batch.num_rows
-                if made and name == "messages":
-                    from msmqwire.insight.bodies import with_bodies
-
-                    batch = with_bodies(batch, made)
+            for name, batch in _selected(reader, condition, _derived_columns(options)):
+                found += batch.num_rows
                 if name in written:
                     batch = batch.select(schemas[name].names).slice(0, left)
                     left = None if left is None else left - batch.num_rows
@@ -256,6 +245,20 @@ def _decode_captures(options: argparse.Namespace, format: str) -> int:
     return status
 
 
+def _selected(
+    reader: TablesReader, condition: Condition | None, derived: Sequence[str]
+) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """The rows that meet the condition, messages with their derived columns."""
+    for name, batch in reader:
+        if condition is not None:
+            batch = condition.rows(batch)
+        if derived and name == "messages":
+            from msmqwire.insight.bodies import with_bodies
+
+            batch = with_bodies(batch, derived)
+        yield name, batch
+
+
 def _read_options(
     options: argparse.Namespace,
     names: Sequence[str],
@@ -266,10 +269,10 @@ def _read_options(
     """How to read captures, for these columns of each table."""
     if condition is not None:
         columns = {table: tuple({*chosen, *condition.columns(table)}) for table, chosen in columns.items()}
-    if made := _made(options):
+    if derived := _derived_columns(options):
         from msmqwire.insight.bodies import NEEDED
 
-        columns = {**columns, "messages": tuple(({*columns["messages"]} - {*made}) | {*NEEDED})}
+        columns = {**columns, "messages": tuple(({*columns["messages"]} - {*derived}) | {*NEEDED})}
     return read_options(
         options, names, columns=columns, guid=options.guid, dictionaries=False, strict=options.strict, jobs=jobs
     )
@@ -354,7 +357,7 @@ class _OneByOne:
             spool.close()
 
 
-def _shown(table: str, options: argparse.Namespace, format: str) -> Sequence[str]:
+def _written_columns(table: str, options: argparse.Namespace, format: str) -> Sequence[str]:
     """The columns of a table to write, in their order."""
     from msmqwire.capture import table_columns
 
@@ -370,15 +373,15 @@ def _shown(table: str, options: argparse.Namespace, format: str) -> Sequence[str
 
 
 def _schema(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
-    """The schema of the columns to write; those that are made here are text."""
+    """The schema of the columns to write; derived columns are text."""
     import pyarrow as pa
 
     known = {field.name: field for field in schema}
     return pa.schema([known.get(name, pa.field(name, pa.string())) for name in names])
 
 
-def _made(options: argparse.Namespace) -> list[str]:
-    """The requested columns that are made here."""
+def _derived_columns(options: argparse.Namespace) -> list[str]:
+    """The requested columns that are derived from bodies of messages."""
     if not options.columns:
         return []
     from msmqwire.insight.bodies import BODY_COLUMNS
@@ -401,10 +404,6 @@ def _check_condition(condition: Condition, schemas: Sequence[pa.Schema]) -> None
             condition.check(schema)
     except SqlError as error:
         raise CommandError(f"--where: {error}") from None
-
-
-def _refuse_where(options: argparse.Namespace, tables: Sequence[str]) -> NoReturn:
-    raise CommandError(f"--where {options.where}: {', '.join(tables)} lacks columns of the condition")
 
 
 def _announce_wait(names: Sequence[str]) -> None:
