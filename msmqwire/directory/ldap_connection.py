@@ -164,9 +164,9 @@ class LdapConnection:
             connection, self._connection = self._connection, None
             if connection is not None:
                 # The unbind may fail if the server is gone; the socket must be closed nevertheless.
-                for goodbye in (connection.unbind, connection.strategy.close):
+                for close in (connection.unbind, connection.strategy.close):
                     with contextlib.suppress(self._library.core.exceptions.LDAPExceptionError, OSError):
-                        goodbye()
+                        close()
 
     @property
     def root(self) -> str:
@@ -275,7 +275,7 @@ class LdapConnection:
                 return []
             if result["result"] != _SUCCESS:
                 kind = DirectoryNotConnected if result["result"] in (_BUSY, _UNAVAILABLE) else DirectoryError
-                raise kind(f"{self.url}: {result['description']}: {result['message'] or 'no more is said'}")
+                raise kind(f"{self.url}: {result['description']}: {result['message'] or 'the server gives no reason'}")
             entries += (
                 Entry(each["dn"], each["raw_attributes"]) for each in connection.response if "raw_attributes" in each
             )

@@ -59,9 +59,9 @@ class EntryReader(Generic[Element]):
         self._attributes = attributes
         self._named = named
         self._connection = connection
-        self._computers = _Others(connection, "computer", "", tuple(_ON_THE_COMPUTER.values()))
-        self._others: dict[type[DirectoryObject], _Others] = {
-            each: _Others(connection, CLASSES[each], CONTAINERS.get(each, ""), ("objectGUID",))
+        self._computers = _NamedObjects(connection, "computer", "", tuple(_ON_THE_COMPUTER.values()))
+        self._named_objects: dict[type[DirectoryObject], _NamedObjects] = {
+            each: _NamedObjects(connection, CLASSES[each], CONTAINERS.get(each, ""), ("objectGUID",))
             for each in (Site, QueueManager)
         }
 
@@ -88,11 +88,11 @@ class EntryReader(Generic[Element]):
             if value is not REQUIRED:
                 values[name] = value
             elif name in self._named or name not in OFTEN_UNSET:
-                raise _wrong(entry, name, "is not set")
+                raise _invalid(entry, name, "is not set")
         element = self._element.of(values)
         if self._missing:
             rest = element if getattr(element, _GATES) else None
-            raise _gone(entry, _GATES, ", ".join(self._missing), rest)
+            raise _missing_object(entry, _GATES, ", ".join(self._missing), rest)
         return element
 
     def _mapped(self, entry: Entry, name: str, row: Row) -> Any:
@@ -102,7 +102,7 @@ class EntryReader(Generic[Element]):
         try:
             read = [row.syntax.read(each) for each in octets]
         except (ValueError, KeyError):
-            raise _wrong(entry, row.name, f"{octets[0][:64]!r} is not a valid {name}") from None
+            raise _invalid(entry, row.name, f"{octets[0][:64]!r} is not a valid {name}") from None
         if row.syntax is NAME:
             read = self._resolved(entry, name, read)
         return tuple(read) if self._element.is_list(name) else read[0]
@@ -111,13 +111,13 @@ class EntryReader(Generic[Element]):
         # A missing routing server is skipped; a missing site or gate is an error ([MS-MQDSSM] 3.1.6.11), but the link
         # is usable while it has another gate.
         missing_ok = attribute.endswith("routing_server_identifier_list")
-        others = self._others[REFERENCES[attribute]]
-        identifiers = [_identifier(others.get(name)) for name in names]
+        objects = self._named_objects[REFERENCES[attribute]]
+        identifiers = [_identifier(objects.get(name)) for name in names]
         for name, identifier in zip(names, identifiers, strict=True):
             if identifier is None and attribute == _GATES:
                 self._missing.append(name)
             elif identifier is None and not missing_ok:
-                raise _gone(entry, attribute, name)
+                raise _missing_object(entry, attribute, name)
         return [identifier for identifier in identifiers if identifier is not None]
 
     def _on_the_computer(self, attribute: str, computer: str) -> str:
@@ -164,7 +164,7 @@ class EntryReader(Generic[Element]):
         return f"{host}\\{_queue_name(entry)}".lower() if host else ""
 
 
-class _Others:
+class _NamedObjects:
     """Objects that other objects name: each is read once, or all at once if there are many."""
 
     def __init__(
@@ -205,7 +205,9 @@ def _part(entry: Entry, index: int) -> str:
     """The value of a part of a name such as ``CN=queue,CN=msmq,CN=computer,...`` ([MS-MQDSSM] 2.2.1)."""
     names = relative_names(entry.name)
     if "msmq" not in map(str.lower, names[: max(index, 2)]) or len(names) <= index:
-        raise _wrong(entry, "distinguishedName", "is not a valid place for an object of its class ([MS-MQDSSM] 2.2.1)")
+        raise _invalid(
+            entry, "distinguishedName", "is not a valid place for an object of its class ([MS-MQDSSM] 2.2.1)"
+        )
     return names[index]
 
 
@@ -218,9 +220,11 @@ def _queue_name(entry: Entry) -> str:
     return name.replace("\\", "")
 
 
-def _wrong(entry: Entry, attribute: str, what: str) -> InvalidObjectError:
+def _invalid(entry: Entry, attribute: str, what: str) -> InvalidObjectError:
     return InvalidObjectError(Problem(entry.name, attribute, what))
 
 
-def _gone(entry: Entry, attribute: str, names: str, rest: DirectoryObject | None = None) -> InvalidObjectError:
+def _missing_object(
+    entry: Entry, attribute: str, names: str, rest: DirectoryObject | None = None
+) -> InvalidObjectError:
     return InvalidObjectError(Problem(entry.name, attribute, f"there is no object {names}"), dangling=True, rest=rest)

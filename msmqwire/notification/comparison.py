@@ -24,7 +24,7 @@ from msmqwire.notification.replay import NotifiedQueue
 __all__ = ["Comparison", "Verdict", "compare"]
 
 #: Version 1 does not notify of this attribute after the creation of a queue.
-_WRITTEN = "modify_time"
+_NOT_COMPARED = "modify_time"
 
 
 class Verdict(StrEnum):
@@ -101,7 +101,7 @@ def _differences(known: Mapping[str, Any], held: Queue) -> dict[str, Any]:
     return {
         name: value
         for name, value in held.attributes().items()
-        if name in known and name != _WRITTEN and not _same(name, known[name], value)
+        if name in known and name != _NOT_COMPARED and not _same(name, known[name], value)
     }
 
 

@@ -332,7 +332,7 @@ def _modified(old: Queue | QueueManager, new: Queue | QueueManager) -> set[str]:
 
 
 def _event(change: Change, domain_controller: str) -> ChangeNotificationMessage:
-    """What a queue manager says of a change: [MS-MQCN] 3.3.5.1."""
+    """The message of version 2 for a change: [MS-MQCN] 3.3.5.1."""
     element: Queue | QueueManager
     match change:
         case QueueCreation():
@@ -395,14 +395,14 @@ def _properties(element: Queue | QueueManager, table: Mapping[int, str]) -> list
 
 def _messages(updates: Iterable[NotificationUpdate]) -> Iterator[ChangeNotificationMessage]:
     """The updates in as few messages as possible, in their order."""
-    held: list[NotificationUpdate] = []
+    group: list[NotificationUpdate] = []
     free = MAX_BYTES
     for update in updates:
         size = len(encode(ChangeNotificationMessage(1, [update])))
-        if held and (size > free or len(held) == MOST_UPDATES):
-            yield ChangeNotificationMessage(1, held)
-            held, free = [], MAX_BYTES
-        held.append(update)
+        if group and (size > free or len(group) == MOST_UPDATES):
+            yield ChangeNotificationMessage(1, group)
+            group, free = [], MAX_BYTES
+        group.append(update)
         free -= size
-    if held:
-        yield ChangeNotificationMessage(1, held)
+    if group:
+        yield ChangeNotificationMessage(1, group)
