@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
+import re
 import shutil
 import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable
 
@@ -29,6 +31,7 @@ from tests.spark.lake_runs import (
     stop,
     stopped_at,
 )
+from tests.spark.lakes import read
 
 FIRST = {"a": 3, "b": 5, "c": 1}
 SECOND = {**FIRST, "b": 8, "d": 2}
@@ -70,6 +73,10 @@ def mended(root: Path, wanted: dict[str, int] = SECOND) -> list[str]:
         run(root, captures)
         assert rows(root) == without_accounting(expected(captures))
     assert lakes.check(root) == []
+    accounts = read(root, "accounting", ["capture", "replaces"])
+    numbers = accounts["capture"].to_pylist()
+    assert len(set(numbers)) == len(numbers)
+    assert set(pc.list_flatten(accounts["replaces"]).to_pylist()).isdisjoint(numbers)
     return done
 
 
@@ -153,6 +160,21 @@ def test_a_log_with_a_checkpoint(root: Path, table: str) -> None:
     # As deltalake deletes entries that a checkpoint replaces
     entries(root, table)[0].unlink()
     assert mended(root, wanted)
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_a_log_that_has_lost_a_merge(root: Path, table: str) -> None:
+    """The files that were merged are in the table again, with rows that were replaced since; so are later files."""
+    merge(str(root))
+    lost = entries(root, table)[-1]
+    wanted = {**SECOND, "a": 4, "more": 1}
+    run(root, wanted, share=1)
+    before = contents(root)
+    spoil(lost, "garbled")
+    done = mended(root, wanted)
+    assert contents(root)["topology"] == before["topology"] + expected({"e": 4})["topology"]
+    removed = [line for line in done if re.fullmatch(r"accounting: \d+ rows replaced or there twice: removed", line)]
+    assert len(removed) == (table == "accounting")
 
 
 @pytest.mark.parametrize("table", TABLES)

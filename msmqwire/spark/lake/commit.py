@@ -148,14 +148,10 @@ class Lake:
 
     def rows_by_capture(self) -> dict[str, Counter[int]]:
         """How many rows each capture has in each table, as ``accounting`` says."""
-        read = self.read_accounting(["capture", "rows", "faults", "replaces"])
-        gone = set(pc.list_flatten(read["replaces"]).to_pylist())
         found: dict[str, Counter[int]] = {name: Counter() for name in LAKE_TABLES}
-        for account in read.select(["capture", "rows", "faults"]).to_pylist():
-            if account["capture"] not in gone:
-                for name, count in account["rows"]:
-                    found[name][account["capture"]] = count
-                found["faults"][account["capture"]] = sum(count for _, count in account["faults"])
+        for account in self.read_accounting(["capture", "rows", "faults"]).to_pylist():
+            for name, count in (*account["rows"], *(("faults", count) for _, count in account["faults"])):
+                found[name][account["capture"]] += count
         return found
 
     def table(self, name: str) -> LakeTable:
@@ -221,15 +217,19 @@ class Lake:
             self._tidy()
         return refused
 
-    def commit_repair(self, rows: Sequence[Mapping[str, object]], delete: Mapping[str, list[int]]) -> bool:
+    def commit_repair(
+        self, rows: Sequence[Mapping[str, object]], gone: Collection[int], delete: Mapping[str, list[int]]
+    ) -> bool:
         """Commit rows of ``accounting`` as a run, and delete rows of captures; False when another run has come first.
 
         Parameters
         ----------
         rows : sequence of mappings
-            As ``SourceAccount.values`` has them; they take the place of those that they name in ``replaces``.
+            As ``SourceAccount.values`` has them.
+        gone : collection of int
+            Numbers of captures whose earlier rows of ``accounting`` are deleted.
         delete : mapping of str to list of int
-            Numbers of captures, by table.
+            Numbers of captures, by other tables.
         """
         name = uuid.uuid4().hex
         runs = {table.name: table.run for table in self._tables.values() if table.has_log}
@@ -239,7 +239,6 @@ class Lake:
         plan = _Plan(run, {}, dict(delete), latest=latest, previous=previous)
         self.storage.write(f"{RUNS}/{name}.json", plan.to_json().encode())
         values = pa.Table.from_pylist([{**row, "run": run, "plan": name} for row in rows], schema=ACCOUNTING)
-        gone: Any = pc.list_flatten(values["replaces"]).to_pylist()
         file = self._write_rows(values, name, "snappy")
         if not self._accounting.commit(run, [file], gone, notes={"captures": "0", "rows": "0"}, after=self.run):
             return False

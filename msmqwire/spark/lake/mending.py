@@ -97,13 +97,16 @@ class _Changes:
     ----------
     rows : list of dict
         Of ``accounting``.
+    gone : set of int
+        Numbers of captures whose rows of ``accounting`` are deleted.
     delete : dict of str to list of int
-        Numbers of captures, by table.
+        Numbers of captures, by other tables.
     lines : list of str
         For people.
     """
 
     rows: list[dict[str, object]] = field(default_factory=list)
+    gone: set[int] = field(default_factory=set)
     delete: dict[str, list[int]] = field(default_factory=dict)
     lines: list[str] = field(default_factory=list)
 
@@ -119,13 +122,17 @@ class _Findings:
             self.lake.settle()
         except LakeError:
             self.is_settled = False
-        self.said = self.lake.rows_by_capture()
         self.tables = {name: table for name in LAKE_TABLES if (table := self.lake.table(name)).has_log}
         self.contents = {name: read_contents(storage, table, every_byte=False) for name, table in self.tables.items()}
         self.numbers = capture_numbers()
-        read = self.lake.read_accounting()
-        replaced = {number for numbers in read["replaces"].to_pylist() for number in numbers or ()}
-        self.accounts = {row["capture"]: row for row in read.to_pylist() if row["capture"] not in replaced}
+        rows = sorted(self.lake.read_accounting().to_pylist(), key=lambda row: int(row["run"]))
+        self.accounts: dict[int, dict[str, Any]] = {row["capture"]: row for row in rows}
+        # A log that was mended may have files again whose rows others have replaced, or are in another file as well
+        counts = Counter(row["capture"] for row in rows)
+        self.twice = {capture for capture, count in counts.items() if count > 1}
+        self.replaced = {number for row in rows for number in row["replaces"] or ()} & self.accounts.keys()
+        for number in self.replaced:
+            del self.accounts[number]
 
     def lines(self, dry_run: bool) -> list[str] | None:
         """Mend what differs; what was done, or None when a run has committed meanwhile."""
@@ -134,8 +141,8 @@ class _Findings:
         if accounting.run != self.lake.run:
             return None
         lines = changes.lines
-        if changes.rows or changes.delete:
-            if not dry_run and not self.lake.commit_repair(changes.rows, changes.delete):
+        if changes.rows:
+            if not dry_run and not self.lake.commit_repair(changes.rows, changes.gone, changes.delete):
                 return None
         elif not self.is_settled:
             lines.append(f"{self.lake.plan_file}: is written again")
@@ -145,26 +152,29 @@ class _Findings:
 
     def _changes(self) -> _Changes:
         changes = _Changes()
-        found = {name: self.contents[name].rows if name in self.contents else Counter() for name in LAKE_TABLES}
-        wrong = {
-            capture
-            for capture in self.accounts
-            if any(self.said[name][capture] != found[name][capture] for name in LAKE_TABLES)
-        }
+        wrong = {capture for capture, row in self.accounts.items() if _counts(row) != self._found(capture)}
         for capture in sorted(wrong):
             changes.rows.append(self._lost(capture))
             changes.lines.append(f"{self.accounts[capture]['file']}: {_LOST}")
-        unknown = {capture for rows in found.values() for capture in rows} - self.accounts.keys()
         kept = {capture: row for capture, row in self.accounts.items() if capture not in wrong}
+        if again := self.replaced | self.twice:
+            changes.rows += (row for capture, row in kept.items() if capture in again)
+            changes.lines.append(f"accounting: {counted(len(again), 'row')} replaced or there twice: removed")
+        changes.gone = wrong | again
+        unknown = {capture for contents in self.contents.values() for capture in contents.rows} - self.accounts.keys()
         unwanted = wrong | self._take_in(unknown, kept, changes)
-        for name, rows in found.items():
-            if gone := sorted(unwanted & rows.keys()):
+        for name, contents in self.contents.items():
+            if gone := sorted(unwanted & contents.rows.keys()):
                 changes.delete[name] = gone
-        if not changes.rows and (changes.delete or self._lacks_run()):
+        if not changes.rows and (changes.gone or changes.delete or self._lacks_run()):
             account = SourceAccount("msmqwire lake repair", next(self.numbers), problem="rows of accounting were lost")
             changes.rows.append(account.values(0, ""))
             changes.lines.append("accounting: a run is added, since entries of its log are lost")
         return changes
+
+    def _found(self, capture: int) -> dict[str, int]:
+        """The rows of a capture in the files of each table that has some."""
+        return {name: found.rows[capture] for name, found in self.contents.items() if found.rows[capture]}
 
     def _lacks_run(self) -> bool:
         """Whether the last run of accounting is unknown, or not the last one of the tables."""
@@ -182,13 +192,13 @@ class _Findings:
         """Find accounts for captures that have none; those whose rows are in the lake under another number."""
         replaced = {number for row in kept.values() for number in row["replaces"] or ()}
         keys = {row["key"] for row in kept.values()}
-        counts = {(row["file"], _counts(row)) for row in kept.values()}
+        counts = {(row["file"], frozenset(_counts(row).items())) for row in kept.values()}
         files = self._files_of_accounting(unknown - replaced)
         unwanted = set()
         for capture in sorted(unknown):
-            rows = {name: found.rows[capture] for name, found in self.contents.items() if found.rows[capture]}
+            rows = self._found(capture)
             row = files.get(capture)
-            if row is not None and _counts(row) != tuple(sorted(rows.items())):
+            if row is not None and _counts(row) != rows:
                 row = None
             text = f"{counted(sum(rows.values()), 'row')} of capture {capture}"
             if row is not None and row["key"] not in keys and capture not in replaced:
@@ -196,7 +206,7 @@ class _Findings:
                 changes.lines.append(f"{row['file']}: its row of accounting is restored")
                 continue
             name = self._name(capture)
-            if row is not None or capture in replaced or (name, tuple(sorted(rows.items()))) in counts:
+            if row is not None or capture in replaced or (name, frozenset(rows.items())) in counts:
                 unwanted.add(capture)
                 changes.lines.append(f"{name}: {text}, which the lake has from another file or run: removed")
                 continue
@@ -241,8 +251,8 @@ class _Findings:
         return dict(Counter(str(code) for code in codes))
 
 
-def _counts(row: dict[str, Any]) -> tuple[tuple[str, int], ...]:
+def _counts(row: dict[str, Any]) -> dict[str, int]:
     """The rows by table that a row of accounting says."""
     rows = {name: count for name, count in row["rows"] if name in TABLES}
     rows["faults"] = sum(count for _, count in row["faults"])
-    return tuple(sorted((name, count) for name, count in rows.items() if count))
+    return {name: count for name, count in rows.items() if count}

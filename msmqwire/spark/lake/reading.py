@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.functions import col, explode
+from pyspark.sql.functions import col
 from pyspark.sql.types import StructType
 
 from msmqwire.capture import ReadOptions
@@ -77,9 +77,6 @@ def read(
     # A Delta table has its schema as Spark writes it
     schema = StructType.fromJson(json.loads(found.delta.schema().to_json()))
     frame = _parquet(spark, store.storage, found.name, paths, schema)
-    if found.name == "accounting":
-        replaced = frame.select(explode("replaces").alias("capture"))
-        frame = frame.join(replaced, "capture", "left_anti")
     if window.since is not None:
         frame = frame.where(col("time_ns") >= window.since)
     if window.until is not None:

@@ -130,14 +130,11 @@ class LakeScan:
     storage : Storage
     table : str
     files : tuple of LakeFile
-    replaced : tuple of int
-        Of ``accounting``: the numbers of the rows that others have replaced.
     """
 
     storage: Storage
     table: str
     files: tuple[LakeFile, ...]
-    replaced: tuple[int, ...] = ()
 
     @classmethod
     def of(
@@ -170,14 +167,7 @@ class LakeScan:
         if not found.exists:
             return cls(store.storage, table, ())
         files = found.active(version(store, found, run))
-        scan = cls(store.storage, table, _sorted(pruned(files, conditions)))
-        if table != "accounting":
-            return scan
-        everything = cls(store.storage, table, _sorted(files))
-        gone: set[int] = set()
-        for batch in everything.batches(["replaces"]):
-            gone.update(number for numbers in batch["replaces"].to_pylist() for number in numbers or ())
-        return cls(scan.storage, table, scan.files, tuple(sorted(gone)))
+        return cls(store.storage, table, _sorted(pruned(files, conditions)))
 
     @property
     def schema(self) -> pa.Schema:
@@ -201,17 +191,12 @@ class LakeScan:
                 f"{', '.join(sorted(unknown))}: no such column of {self.table}; it has {', '.join(schema.names)}"
             )
         wanted = pa.schema([schema.field(name) for name in names])
-        read = [name for name in dict.fromkeys([*names, *(["capture"] if self.replaced else [])]) if name != "day"]
         # The number of rows without any column is that of one column
-        read = read or ["capture"]
+        read = [name for name in dict.fromkeys(names) if name != "day"] or ["capture"]
         for path, day in ((file.path, _day_of(file.path)) for file in self.files):
             try:
                 with parquet_file(self.storage, f"{self.table}/{path}") as file:
                     for batch in file.iter_batches(columns=read, use_threads=False):
-                        if self.replaced:
-                            batch = batch.filter(
-                                pc.invert(pc.is_in(batch["capture"], pa.array(self.replaced, pa.int64())))
-                            )
                         days = pa.repeat(pa.scalar(day, pa.date32()), len(batch))
                         arrays = [
                             days if name == "day" else batch[name].cast(wanted.field(name).type) for name in names
