@@ -249,8 +249,6 @@ def repair_beside(root: str) -> None:
     "seed", [0, 1, 35, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, SCHEDULES // 2))]
 )
 def test_a_repair_that_is_killed(root: Path, seed: int) -> None:
-    if seed % 2:
-        double(root)
     damage_at_random(root, seed)
     for step in random.Random(seed).sample(range(20), 3):
         (code,) = in_processes((repair_and_die, (str(root), step)))
