@@ -84,7 +84,22 @@ def start(evidence: Path, *command: str | Path, env: Mapping[str, str] | None = 
 
 
 def test_commands(evidence: Path) -> None:
-    start(evidence, COMMAND, "pipeline", "*.pcap", "--lake", "lake", "--master", "local[1]")
+    """Those that read the lake of ``make run`` where the folder is a checkout with planted modules."""
+    require_program("make")
+    (evidence / "examples").symlink_to(ROOT / "examples")
+    goal = [
+        "make",
+        "--no-print-directory",
+        "--dry-run",
+        "--always-make",
+        "run",
+        "CAPTURES=local-site.pcap",
+        "LAKE=lake",
+        f"PY={sys.executable}",
+    ]
+    lines = subprocess.run(goal, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert lines[-1].startswith(f"{sys.executable} ")
+    start(evidence, *shlex.split(lines[-1]))
     for arguments in (["summary", "--lake", "lake"], ["lake", "history", "lake"], ["lake", "check", "lake"]):
         start(evidence, COMMAND, *arguments)
     start(evidence, COMMAND, "replay", "--lake", "lake")
@@ -110,25 +125,6 @@ def test_sessions_of_a_program(evidence: Path, tmp_path: Path, remote: str) -> N
         env={"SPARK_REMOTE": remote, "PYSPARK_PYTHON": sys.executable} if remote else {},
     )
     assert output.split() == ["4", "truncated", "False"]
-
-
-def test_make_run(evidence: Path) -> None:
-    """The command of ``make run`` where the folder is a checkout with planted modules."""
-    require_program("make")
-    (evidence / "examples").symlink_to(ROOT / "examples")
-    goal = [
-        "make",
-        "--no-print-directory",
-        "--dry-run",
-        "--always-make",
-        "run",
-        "CAPTURES=local-site.pcap",
-        "LAKE=lake",
-        f"PY={sys.executable}",
-    ]
-    lines = subprocess.run(goal, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
-    assert lines[-1].startswith(f"{sys.executable} ")
-    start(evidence, *shlex.split(lines[-1]))
 
 
 def test_a_checkout_that_was_not_built(evidence: Path) -> None:
