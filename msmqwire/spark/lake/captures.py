@@ -260,7 +260,6 @@ class KnownCaptures:
     """
 
     def __init__(self) -> None:
-        self.numbers: set[int] = set()
         self._columns: dict[str, list[Any]] = {name: [] for name in KNOWN if name != "replaces"}
         self._by_key: dict[str, int] = {}
         # The keys of copies: of the capture, or of what it was before it has grown
@@ -286,7 +285,6 @@ class KnownCaptures:
         columns, by_name = self._columns, self._by_name
         replaced: Any = pc.list_flatten(rows["replaces"])
         self._replaced.update(replaced.to_pylist())
-        self.numbers.update(columns["capture"][start:])
         names = zip(columns["file"][start:], columns["name"][start:], strict=True)
         # The name of a file need not be text
         columns["name"][start:] = [file if name is None else os.fsdecode(name) for file, name in names]

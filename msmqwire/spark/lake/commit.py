@@ -395,7 +395,7 @@ class Lake:
         if row.grown is not None:
             return self.known.numbered(row.capture) == row.grown
         found = self.known.capture(row.key)
-        if row.capture in self.known.numbers:
+        if self.known.numbered(row.capture) is not None:
             return False
         if found is None:
             first_time = None if row.first_ns is None else row.first_ns // 1000
