@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -57,7 +57,7 @@ class NotifiedQueues:
 
         self._processor = NotificationProcessor(
             machine,
-            _queues_of(directory, machine.identifier),
+            directory.queues_of(machine),
             directory=directory_at,
             verifier=trusted(trusted_senders),
         )
@@ -91,17 +91,6 @@ class NotifiedQueues:
             case Disregarded(rule=rule, detail=detail):
                 shown |= {"outcome": "disregarded", "rule": rule, "detail": detail}
         return {**shown, "section": record.section}
-
-
-def _queues_of(directory: Directory, queue_manager: UUID) -> Iterator[Queue]:
-    """The public queues of a queue manager."""
-    from msmqwire.directory import Queue
-    from msmqwire.formatname import PublicName
-    from msmqwire.routing import get_destination_info
-
-    for queue in directory.read_all(Queue):
-        if get_destination_info(PublicName(queue.identifier), directory).queue_manager_guid == queue_manager:
-            yield queue
 
 
 def _names(queue: Queue) -> dict[str, Any]:
