@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from typing import Any
+
+from msmqwire.mqqb.message_headers import MESSAGE_HEADERS
 
 BASE_HEADER_SIZE = 16
 SESSION_HEADER_SIZE = 16
@@ -12,6 +15,19 @@ FLAG_SESSION = 1 << 4
 _FLAGS_AND_SIZE = struct.Struct("<2xH4xI")
 _VERSION_NUMBER = b"\x10"
 _SIGNATURE = b"LIOR"
+
+
+_USER_HEADER: Any = next(header for header in MESSAGE_HEADERS if header.section == "USER").dtype.fields
+
+
+def _field(name: str) -> slice:
+    """The bytes of a packet that have a field of its UserHeader."""
+    dtype, offset = _USER_HEADER[name][:2]
+    return slice(BASE_HEADER_SIZE + offset, BASE_HEADER_SIZE + offset + dtype.itemsize)
+
+
+SOURCE_QUEUE_MANAGER, QUEUE_MANAGER_ADDRESS = _field("source_queue_manager"), _field("queue_manager_address")
+SENT_TIME, MESSAGE_ID = _field("sent_time"), _field("message_id")
 
 
 class FramingError(ValueError):

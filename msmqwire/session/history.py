@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
-_SOURCE_QUEUE_MANAGER = slice(16, 32)  # bytes of a packet: [MS-MQMQ] 2.2.19.2
-_MESSAGE_ID = slice(56, 60)
+from msmqwire.session.framing import MESSAGE_ID, SOURCE_QUEUE_MANAGER
 
 
 class MessageIDHistory:
@@ -36,7 +35,7 @@ class MessageIDHistory:
         """Whether the message is known; it is from now on."""
         if self._cleanup_at is not None and now >= self._cleanup_at:
             self._clean_up(now)
-        key = packet[_SOURCE_QUEUE_MANAGER] + packet[_MESSAGE_ID]
+        key = packet[SOURCE_QUEUE_MANAGER] + packet[MESSAGE_ID]
         known = key in self._seen
         self._seen[key] = now
         self._seen.move_to_end(key)
@@ -48,7 +47,7 @@ class MessageIDHistory:
 
     def forget(self, packet: bytes) -> None:
         """Forget a message that could not be stored: it is accepted when it comes again."""
-        self._seen.pop(packet[_SOURCE_QUEUE_MANAGER] + packet[_MESSAGE_ID], None)
+        self._seen.pop(packet[SOURCE_QUEUE_MANAGER] + packet[MESSAGE_ID], None)
 
     def _clean_up(self, now: float) -> None:
         """[MS-MQQB] 3.1.6.7, done when the next message comes: the size limits what is kept until then."""

@@ -9,15 +9,12 @@ from uuid import UUID
 
 from msmqwire import mqqb
 from msmqwire.errors import EncodeError
-from msmqwire.session.framing import FLAG_SESSION
+from msmqwire.session.framing import FLAG_SESSION, MESSAGE_ID, SENT_TIME, SOURCE_QUEUE_MANAGER
 
 FOREVER = 0xFFFFFFFF
 """The TimeToReachQueue of a message that never expires."""
 
 _NIL = bytes(16)
-_SOURCE_QUEUE_MANAGER = slice(16, 32)  # bytes of the packet: [MS-MQMQ] 2.2.19.2
-_SENT_TIME_AT = 52
-_MESSAGE_ID_AT = 56
 _FLAGS_AT = 2
 _LARGEST_ORDINAL = 0xFFFFFFFF
 _U32 = struct.Struct("<I")
@@ -91,15 +88,15 @@ class OutgoingMessageTable:
             )
         message_id = message.message_id
         sent_time = message.sent_time
-        if packet[_SOURCE_QUEUE_MANAGER] == _NIL:
-            packet[_SOURCE_QUEUE_MANAGER] = self._source_queue_manager
+        if packet[SOURCE_QUEUE_MANAGER] == _NIL:
+            packet[SOURCE_QUEUE_MANAGER] = self._source_queue_manager
         if not message_id:
             self._message_id_ordinal = self._message_id_ordinal % _LARGEST_ORDINAL + 1
             message_id = self._message_id_ordinal
-            _U32.pack_into(packet, _MESSAGE_ID_AT, message_id)
+            packet[MESSAGE_ID] = _U32.pack(message_id)
         if not sent_time:
             sent_time = int(wall_time)
-            _U32.pack_into(packet, _SENT_TIME_AT, sent_time & FOREVER)
+            packet[SENT_TIME] = _U32.pack(sent_time & FOREVER)
         lifetime = message.time_to_reach_queue
         expires = float("inf") if lifetime == FOREVER else sent_time + lifetime
         recoverable = message.delivery_mode == "recoverable"
