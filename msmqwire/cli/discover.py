@@ -30,18 +30,17 @@ from msmqwire.cli.progress import countdown
 from msmqwire.cli.signals import run_until_stopped
 from msmqwire.cli.target import open_target, standard_output
 from msmqwire.errors import counted
+from msmqwire.wire.guids import NIL
 
 if TYPE_CHECKING:
     from msmqwire.discovery import Answer, Discovery, NetworkAddress
     from msmqwire.discovery.client import Action
 
-_NIL = UUID(int=0)
-
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the options to the parser."""
-    parser.add_argument("--site", type=guid, default=_NIL, metavar="GUID", help="the site of this computer")
-    parser.add_argument("--enterprise", type=guid, default=_NIL, metavar="GUID", help="the enterprise of this computer")
+    parser.add_argument("--site", type=guid, default=NIL, metavar="GUID", help="the site of this computer")
+    parser.add_argument("--enterprise", type=guid, default=NIL, metavar="GUID", help="the enterprise of this computer")
     parser.add_argument(
         "--network",
         action="append",

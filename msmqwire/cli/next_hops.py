@@ -11,13 +11,12 @@ from uuid import UUID
 from msmqwire.cli.arguments import port, seconds
 from msmqwire.cli.console import CommandError
 from msmqwire.cli.enterprise import add_directory, find_machine
+from msmqwire.wire.guids import NIL
 
 if TYPE_CHECKING:
     from msmqwire.directory import Directory, QueueManager
     from msmqwire.formatname import FormatName
     from msmqwire.net import NextHop
-
-_NIL = UUID(int=0)
 
 
 def add_connection(parser: argparse.ArgumentParser, **directory: Any) -> None:
@@ -81,7 +80,7 @@ def find_destination(
         raise CommandError(f"{name}: {info.reason}{remedy}")
     guid = info.queue_manager_guid
     address = {"destination_queue": queue, "queue_manager_address": guid}
-    if guid == _NIL:
+    if guid == NIL:
         return Destination(address, [NextHop(host or host_of(info.host_name or ""))])
     if directory is None:
         if host is None:

@@ -12,11 +12,14 @@ from msmqwire.capture import TABLES, table_columns
 from msmqwire.capture.options import parse_time
 from msmqwire.columns.schema import TIMESTAMP, DataType
 from msmqwire.formatname import DirectName
+from msmqwire.mqcn.values import EVENTS
 from msmqwire.mqqb._encode import DERIVED
-from msmqwire.mqqb.groups import GROUP_FIELDS, GROUPS
+from msmqwire.mqqb.groups import GROUP_FIELDS, GROUPS, SECURITY_DATA_PRESENT
 from msmqwire.mqqb.message_classes import MESSAGE_CLASSES
 from msmqwire.mqqb.message_headers import SENDER_ID_TYPES
 from msmqwire.mqqb.readable import BODY_TYPES, UTF16_TYPES
+from msmqwire.notification.sender import TIME_TO_REACH_QUEUE
+from msmqwire.propvariant import VT_LPWSTR
 
 Row: TypeAlias = Mapping[str, Any]
 
@@ -30,10 +33,7 @@ _SESSIONS: Mapping[str, type] = {
     "session_ack": mqqb.SessionAck,
 }
 _SID = SENDER_ID_TYPES.index("sid")
-_LPWSTR = 31  # the BodyType of text that gives none
-_SECURITY_DATA_PRESENT = 0x80  # [MS-MQMQ] 2.2.20.6
 _NOTIFY_QUEUE = DirectName("os", "localhost", "notify_queue$", queue_type="private")
-_EVENTS = {("create", "queue"): 1, ("change", "queue"): 2, ("delete", "queue"): 3, ("change", "machine"): 4}
 _VALUE_MEMBERS = ("int", "text", "guid", "bytes", "ints", "guids", "texts")
 
 
@@ -59,7 +59,7 @@ def packet_of(table: str, rows: Sequence[Row]) -> bytes:
             body = mqcn.encode_body(_notification(values), enforce=False)
             sent: dict[str, Any] = {
                 "destination_queue": _NOTIFY_QUEUE,
-                "time_to_reach_queue": 300,
+                "time_to_reach_queue": TIME_TO_REACH_QUEUE,
                 "security": _sender(values[0]),
             }
             return mqqb.encode(mqqb.UserMessage(**sent, body=body))
@@ -116,7 +116,7 @@ def _sender(values: Row) -> mqqb.SecurityHeader | None:
         return None
     if kind not in SENDER_ID_TYPES:
         raise KeyError("sender_id_type")
-    flags = SENDER_ID_TYPES.index(kind) | (0 if claim is None else _SECURITY_DATA_PRESENT)
+    flags = SENDER_ID_TYPES.index(kind) | (0 if claim is None else SECURITY_DATA_PRESENT)
     return mqqb.SecurityHeader(security_flags=flags, security_id=claim)
 
 
@@ -174,7 +174,7 @@ def _take_texts(values: dict[str, Any]) -> None:
     if text is None or values.get("compound_body"):
         return
     if "body" not in values:
-        values.setdefault("body_type", _LPWSTR)
+        values.setdefault("body_type", VT_LPWSTR)
         values["body"] = _text_body(text, values["body_type"])
     elif mqqb.read_body(values["body"], values.get("body_type", 0), False)[1] != text:
         raise ValueError("body_text: it contradicts body; leave body out to write the text")
@@ -201,7 +201,7 @@ def _given(values: dict[str, Any]) -> dict[str, Any]:
 def _notification(rows: Sequence[dict[str, Any]]) -> mqcn.ChangeNotificationMessage:
     first = rows[0]
     if first["version"] == 2:
-        event = _EVENTS[first["operation"], first["object"]]
+        event = EVENTS[first["operation"], first["object"]]
         body = mqcn.NotificationBody(event, first["object_guid"], first["domain_controller"])
         return mqcn.ChangeNotificationMessage(2, body=body)
     return mqcn.ChangeNotificationMessage(1, [_update(row) for row in rows if "operation" in row])

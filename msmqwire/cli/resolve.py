@@ -26,13 +26,12 @@ from msmqwire.cli.arguments import add_format
 from msmqwire.cli.console import CommandError, print_json, print_table
 from msmqwire.cli.enterprise import add_directory, find_machine, open_directory
 from msmqwire.errors import RoutingError
+from msmqwire.wire.guids import NIL
 
 if TYPE_CHECKING:
     from msmqwire.directory import Directory
     from msmqwire.formatname import FormatName
     from msmqwire.routing import DestinationInfo
-
-NIL = UUID(int=0)
 
 
 def add(parser: argparse.ArgumentParser) -> None:

@@ -48,8 +48,6 @@ if TYPE_CHECKING:
     from msmqwire.cli.next_hops import Destination
     from msmqwire.mqqb import UserMessage
 
-_VT_LPWSTR = 31
-_VT_VECTOR_UI1 = 0x1011
 _LARGEST_BODY = 4 << 20
 _CHUNK = 1 << 16
 
@@ -88,12 +86,13 @@ def run(options: argparse.Namespace) -> int:
 def _message(options: argparse.Namespace, destination: Destination) -> UserMessage:
     """The message that the options describe (S22)."""
     from msmqwire.mqqb import UserMessage
+    from msmqwire.propvariant import VT_LPWSTR, VT_UI1, VT_VECTOR
 
     body, body_type = b"", 0
     if options.text is not None:
-        body, body_type = _utf16(options.text), _VT_LPWSTR
+        body, body_type = _utf16(options.text), VT_LPWSTR
     elif options.body is not None:
-        body, body_type = _file(options.body), _VT_VECTOR_UI1
+        body, body_type = _file(options.body), VT_VECTOR | VT_UI1
     return UserMessage(
         **destination.address,
         label=options.label,

@@ -20,6 +20,7 @@ from msmqwire.errors import EncodeError
 from msmqwire.mqsd import DirectoryServiceServer, TopologyClientRequest
 from msmqwire.net import DISCOVERY_PORT
 from msmqwire.net.discovery_server import Address
+from msmqwire.wire.guids import NIL
 
 _REQUIRED: Any = object()
 _NUMBER, _TABLE = of_type("a number", int, float), of_type("a table", dict)
@@ -165,9 +166,8 @@ def _server(path: str, number: int, entry: dict[str, Any]) -> DirectoryServiceSe
     name = f"[[site.servers]] number {number}"
     table = _Table(path, name, entry, _SERVER)
     server = DirectoryServiceServer(table["name"], table["ip"], table["ipx"])
-    nil = uuid.UUID(int=0)
-    request = TopologyClientRequest(enterprise_id=nil, request_id=nil, site_id=nil)
-    elsewhere = Site(enterprise_id=nil, site_id=uuid.UUID(int=1), connected_networks=(nil,), servers=(server,))
+    request = TopologyClientRequest(enterprise_id=NIL, request_id=NIL, site_id=NIL)
+    elsewhere = Site(enterprise_id=NIL, site_id=uuid.UUID(int=1), connected_networks=(NIL,), servers=(server,))
     try:
         reply_to(request, elsewhere)
     except EncodeError as error:

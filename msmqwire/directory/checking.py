@@ -10,6 +10,7 @@ from uuid import UUID
 from msmqwire.directory.base import Directory, InvalidObjectError, Problem, comparable, site_gates
 from msmqwire.directory.document import Document
 from msmqwire.directory.elements import (
+    HIGHEST_COST,
     NAME_ATTRIBUTES,
     REFERENCES,
     TABLES,
@@ -20,9 +21,6 @@ from msmqwire.directory.elements import (
     RoutingLink,
     Site,
 )
-
-#: The valid costs of a routing link ([MS-MQDMPR] 3.1.1.8).
-_COSTS = range(1, 1_000_000)
 
 #: Numbers that may be negative, or have a rule of their own.
 _SIGNED = ("actual_cost", "base_priority")
@@ -125,8 +123,8 @@ def _costs(enterprise: _Enterprise) -> Iterator[Problem]:
     between: defaultdict[frozenset[UUID], list[RoutingLink]] = defaultdict(list)
     for link in enterprise.links:
         title = enterprise.title(link)
-        if link.actual_cost not in _COSTS:
-            yield Problem(title, "actual_cost", f"{link.actual_cost} is not from {_COSTS[0]} to {_COSTS[-1]:,}")
+        if not 1 <= link.actual_cost <= HIGHEST_COST:
+            yield Problem(title, "actual_cost", f"{link.actual_cost} is not from 1 to {HIGHEST_COST:,}")
         if link.site1_identifier == link.site2_identifier:
             yield Problem(title, "site2_identifier", "is the same site as site1_identifier")
         between[frozenset((link.site1_identifier, link.site2_identifier))].append(link)

@@ -11,12 +11,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
 
-Element = TypeVar("Element", bound="DirectoryObject")
+from msmqwire.wire.guids import NIL
 
-NIL = UUID(int=0)
+Element = TypeVar("Element", bound="DirectoryObject")
 
 #: No limit: the default of the quotas ([MS-MQDSSM] 3.1.6.11.1, 3.1.6.11.2).
 UNLIMITED = 0xFFFFFFFF
+
+
+#: The highest ActualCost of a routing link ([MS-MQDMPR] 3.1.1.8).
+HIGHEST_COST = 999_999
 
 
 class OperatingSystemType(enum.StrEnum):

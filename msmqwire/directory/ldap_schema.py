@@ -13,7 +13,6 @@ from typing import Any
 from uuid import UUID
 
 from msmqwire.directory.elements import (
-    NIL,
     UNLIMITED,
     DirectoryObject,
     DirectoryServerType,
@@ -25,6 +24,7 @@ from msmqwire.directory.elements import (
     RoutingLink,
     Site,
 )
+from msmqwire.wire.guids import NIL
 
 #: The default of an attribute that must be set.
 REQUIRED: Any = object()

@@ -17,11 +17,10 @@ from uuid import UUID
 
 from msmqwire import mqsd
 from msmqwire.errors import DecodeError
+from msmqwire.wire.guids import NIL
 
 RESPONSE_TIMEOUT = 15.0
 """Seconds of the Wait For Response Timer: [MS-MQSD] 3.1.2.1."""
-
-_NIL = UUID(int=0)
 
 
 @dataclass(frozen=True)
@@ -166,7 +165,7 @@ class _Occurrence(NamedTuple):
 
     event: Event
     now: float = 0.0
-    request_id: UUID = _NIL
+    request_id: UUID = NIL
     reply: mqsd.TopologyServerReply | None = None
 
 
@@ -223,8 +222,8 @@ class DiscoveryClient:
     def __init__(
         self,
         *,
-        enterprise_id: UUID = _NIL,
-        site_id: UUID = _NIL,
+        enterprise_id: UUID = NIL,
+        site_id: UUID = NIL,
         literal: bool = False,
         response_timeout: float = RESPONSE_TIMEOUT,
     ) -> None:
@@ -234,7 +233,7 @@ class DiscoveryClient:
         self.response_timeout = response_timeout
         self.state = State.IDLE
         self.deadline: float | None = None
-        self.request_id = _NIL
+        self.request_id = NIL
         self.last_successful_network_address: NetworkAddress | None = None
         self.valid_last_successful_network_address = False
         self.last_topology_server_reply: mqsd.TopologyServerReply | None = None

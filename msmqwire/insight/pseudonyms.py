@@ -40,7 +40,6 @@ _FURTHER_IDEOGRAPHS, _FURTHER_COUNT = 0x20000, 0xA6D0
 # Bytes of IPv4 addresses by their digits; 127, and 224 and above, begin no address of a host
 _BYTES = tuple(tuple(map(str, numbers)) for numbers in (range(1, 10), range(10, 100), range(100, 255)))
 _FIRST_BYTES = (*_BYTES[:2], tuple(text for text in _BYTES[2] if int(text) < 224 and text != "127"))
-_NULL = UUID(int=0)
 _NT_AUTHORITY, _DOMAIN, _FIRST_ACCOUNT = 5, 21, 1000
 
 
@@ -77,7 +76,7 @@ class Pseudonyms:
         return hmac.digest(self._key, message, "sha256")
 
     def _guid(self, guid: UUID) -> UUID:
-        return guid if guid == _NULL else UUID(bytes=self._digest("guid", guid.bytes)[:16])
+        return guid if guid == guids.NIL else UUID(bytes=self._digest("guid", guid.bytes)[:16])
 
     def _shuffled(self, alphabet: tuple[str, ...], *context: str) -> dict[str, str]:
         """A permutation of an alphabet, another one in each context."""

@@ -7,7 +7,6 @@ from datetime import datetime
 from functools import cached_property
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
-from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +14,7 @@ import pyarrow as pa
 from msmqwire.columns.plain import equals_guid, plain
 from msmqwire.insight._column import NULL_NUMBER, Column
 from msmqwire.insight.groups import integers, numbers, pc
+from msmqwire.wire.guids import NIL
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,7 +24,6 @@ _FILE = 1 << 40
 
 PORT = 1801
 MINUTE = 60_000_000_000  # nanoseconds
-_NO_GUID = UUID(int=0)
 
 #: The type of the places of a group in results.
 FRAMES = pa.list_(pa.struct([("file", pa.string()), ("frame", pa.int64())]))
@@ -193,4 +192,4 @@ def own_managers(table: str, rows: Rows) -> tuple[Any, Any]:
         own = pc.if_else(pc.equal(rows["src_port"], PORT), rows["server_guid"], rows["client_guid"])
         guid = pc.coalesce(rows["queue_manager"], own)
         shown = guid.is_valid()
-    return guid, pc.fill_null(pc.and_not(shown, equals_guid(guid, _NO_GUID)), False)
+    return guid, pc.fill_null(pc.and_not(shown, equals_guid(guid, NIL)), False)

@@ -11,8 +11,14 @@ from numpy.typing import NDArray
 Operation = Literal["create", "change", "delete"]
 Object = Literal["queue", "machine"]
 
-#: The operation of each Event, from 1.
-_OPERATIONS: tuple[Operation, ...] = ("create", "change", "delete", "change")
+#: Event by its operation and its object ([MS-MQCN] 2.2.5).
+EVENTS: dict[tuple[Operation, Object], int] = {
+    ("create", "queue"): 1,
+    ("change", "queue"): 2,
+    ("delete", "queue"): 3,
+    ("change", "machine"): 4,
+}
+_BY_EVENT = {event: key for key, event in EVENTS.items()}
 
 
 class PropertyValue(NamedTuple):
@@ -42,9 +48,9 @@ class NotificationBody(NamedTuple):
     @property
     def operation(self) -> Operation:
         """The operation of Event: ``"create"``, ``"change"`` or ``"delete"``."""
-        return _OPERATIONS[self.event - 1]
+        return _BY_EVENT[self.event][0]
 
     @property
     def object(self) -> Object:
         """What is changed: ``"queue"``, or ``"machine"`` for Event 4."""
-        return "machine" if self.event == 4 else "queue"
+        return _BY_EVENT[self.event][1]

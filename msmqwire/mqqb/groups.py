@@ -18,6 +18,8 @@ from msmqwire.wire._sid import sid_text
 
 _SENDER_BITS = 0xF
 _BODY_ENCRYPTED = 1 << 5
+#: AI of SecurityHeader.Flags.
+SECURITY_DATA_PRESENT = 1 << 7
 
 
 @dataclass(frozen=True, kw_only=True)

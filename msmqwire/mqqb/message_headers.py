@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
-from uuid import UUID
 
 from msmqwire.columns.fields import Field, Header
 from msmqwire.columns.schema import BYTES, FORMAT_NAME, TEXT, TIMESTAMP, UINT8, UINT32, UTF8, Enumeration, ListOf
 from msmqwire.mqqb.message_classes import MESSAGE_CLASSES
 from msmqwire.mqqb.readable import BODY_FORMATS, BODY_TYPES
+from msmqwire.wire.guids import NIL
 
-NIL = UUID(int=0)
 FOR_EVER = 0xFFFFFFFF
 KINDS = ("user_message", "order_ack", "final_ack")
 DELIVERY_MODES = ("express", "recoverable")

@@ -26,6 +26,7 @@ from msmqwire.discovery.client import (
 )
 from msmqwire.net.interfaces import local_networks
 from msmqwire.net.socket_errors import Backoff, error_name, is_unusable
+from msmqwire.wire.guids import NIL
 
 DISCOVERY_PORT = 1801
 """The UDP port of directory servers: [MS-MQSD] 1.9."""
@@ -35,7 +36,6 @@ _AT_ONCE = 64  # datagrams read before other callbacks run, so that a flood stop
 _LOOPBACK = 1  # Linux gives the loopback interface of each network namespace this index
 _IP_PKTINFO = 26 if sys.platform == "darwin" else 8  # of <netinet/in.h>; missing in the socket module
 _PKTINFO = struct.Struct("=i4s4s")  # struct in_pktinfo: interface, local address, destination
-_NIL = uuid.UUID(int=0)
 
 _ATTEMPTS = {"send": "send a request", "receive": "receive", "open": "open a socket"}
 
@@ -86,8 +86,8 @@ class Discoverer:
     def __init__(
         self,
         *,
-        enterprise_id: uuid.UUID = _NIL,
-        site_id: uuid.UUID = _NIL,
+        enterprise_id: uuid.UUID = NIL,
+        site_id: uuid.UUID = NIL,
         networks: Sequence[NetworkAddress] | None = None,
         port: int = DISCOVERY_PORT,
         timeout: float = RESPONSE_TIMEOUT,

@@ -26,6 +26,7 @@ from msmqwire.session import (
     SessionOpened,
     Settings,
 )
+from msmqwire.wire.guids import NIL
 
 SESSION_PORT = 1801
 """The TCP port of queue managers: [MS-MQQB] 2.1.1."""
@@ -33,7 +34,6 @@ SESSION_PORT = 1801
 PING_PORT = 3527
 """The UDP port of pings: [MS-MQQB] 2.1.2."""
 
-_NIL = UUID(int=0)
 _LOG = logging.getLogger(__name__)
 
 
@@ -49,7 +49,7 @@ class NextHop(NamedTuple):
     """
 
     host: str
-    queue_manager: UUID = _NIL
+    queue_manager: UUID = NIL
 
 
 class SessionClient:

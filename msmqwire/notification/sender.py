@@ -22,7 +22,10 @@ from msmqwire.directory.elements import Queue, QueueManager
 from msmqwire.errors import EncodeError
 from msmqwire.formatname import PrivateName
 from msmqwire.mqcn import ChangeNotificationMessage, NotificationBody, NotificationUpdate, encode, encode_body
+from msmqwire.mqcn.values import EVENTS
 from msmqwire.mqqb import SecurityHeader, UserMessage
+from msmqwire.mqqb.groups import SECURITY_DATA_PRESENT
+from msmqwire.mqqb.message_headers import SENDER_ID_TYPES
 from msmqwire.notification.attributes import MAX_BYTES, display_name, property_value, read_attribute
 from msmqwire.notification.carried_attributes import CREATED_QUEUE, UPDATED_MACHINE, UPDATED_QUEUE
 from msmqwire.notification.envelope import NOTIFY_QUEUE, AuthenticationLevel
@@ -51,11 +54,9 @@ MOST_UPDATES = 0xFF
 
 _MQDS_ENTERPRISESCOPE = 1
 _MQDS_QUEUE = 1
-_QUEUE_CREATED, _QUEUE_CHANGED, _QUEUE_DELETED, _MACHINE_CHANGED = 1, 2, 3, 4
 _MD5, _SHA_1, _SHA_512 = 0x8003, 0x8004, 0x800E
-_SENT_BY_QUEUE_MANAGER = 2
+_SENT_BY_QUEUE_MANAGER = SENDER_ID_TYPES.index("queue_manager")
 _DEFAULT_PROVIDER = 0x40
-_SECURITY_DATA_PRESENT = 0x80
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,7 +214,7 @@ class Notification:
         if sender is None and signature is None:
             return None
         return SecurityHeader(
-            security_flags=_SECURITY_DATA_PRESENT
+            security_flags=SECURITY_DATA_PRESENT
             | (0 if sender is None else _SENT_BY_QUEUE_MANAGER)
             | (0 if signature is None or signature.provider_info else _DEFAULT_PROVIDER),
             security_id=None if sender is None else sender.bytes_le,
@@ -336,13 +337,13 @@ def _event(change: Change, domain_controller: str) -> ChangeNotificationMessage:
     element: Queue | QueueManager
     match change:
         case QueueCreation():
-            event, element = _QUEUE_CREATED, change.queue
+            event, element = EVENTS["create", "queue"], change.queue
         case QueueUpdate():
-            event, element = _QUEUE_CHANGED, change.new
+            event, element = EVENTS["change", "queue"], change.new
         case QueueDeletion():
-            event, element = _QUEUE_DELETED, change.queue
+            event, element = EVENTS["delete", "queue"], change.queue
         case QueueManagerUpdate():
-            event, element = _MACHINE_CHANGED, change.new
+            event, element = EVENTS["change", "machine"], change.new
     try:
         body = NotificationBody(event, read_attribute(element, "identifier"), domain_controller)
         return ChangeNotificationMessage(2, body=body)

@@ -8,10 +8,10 @@ from uuid import UUID
 
 from msmqwire.directory import Directory, Equal, Queue, QueueManager
 from msmqwire.directory.base import comparable
-from msmqwire.directory.elements import NIL
 from msmqwire.directory.ldap_connection import parent
 from msmqwire.errors import DirectoryError, FormatNameError
 from msmqwire.formatname import ConnectorName, DirectName, FormatName, PrivateName, PublicName, parse
+from msmqwire.wire.guids import NIL
 
 _QUEUE = ("identifier", "pathname", "qualified_pathname", "full_path")
 _QUEUE_MANAGER = ("identifier", "computer_name")

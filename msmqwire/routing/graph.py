@@ -11,10 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from msmqwire.directory import RoutingLink, Site
+from msmqwire.directory.elements import HIGHEST_COST
 from msmqwire.errors import RoutingError
-
-#: ActualCost is at most this ([MS-MQDMPR] 3.1.1.8). It may be 0, since weights are "nonnegative" ([MS-MQBR] 1.3.3).
-HIGHEST_COST = 999_999
 
 # An arc is packed into one number: two site positions and a cost in 63 bits
 _COST_BITS = HIGHEST_COST.bit_length()
@@ -74,7 +72,8 @@ class SiteGraph:
 
 def _costs(links: Sequence[RoutingLink]) -> NDArray[np.int64]:
     costs = list(map(attrgetter("actual_cost"), links))
-    # Types are checked first: numpy would accept "7", True and 7.5.
+    # Types are checked first: numpy would accept "7", True and 7.5. A cost may be 0: weights are "nonnegative"
+    # ([MS-MQBR] 1.3.3).
     if set(map(type, costs)) <= {int} and min(costs, default=0) >= 0 and max(costs, default=0) <= HIGHEST_COST:
         return np.array(costs, np.int64)
     wrong = next(each for each, cost in zip(links, costs, strict=True) if not _is_cost(cost))

@@ -12,8 +12,8 @@ from msmqwire.session.history import MessageIDHistory
 from msmqwire.session.limit import MessageLimit
 from msmqwire.session.session import Session, SessionState, Timer
 from msmqwire.session.settings import ACK_TIMEOUTS, RECOVERABLE_ACK_TIMEOUTS, Settings
+from msmqwire.wire.guids import NIL
 
-_NIL = UUID(int=0)
 _RESERVED = 0x0010  # RE of OperatingSystem: 2.2.3.1
 _ECHOED = 0x0300  # SE and OS
 _TIMEOUTS = slice(20, 28)  # of a ConnectionParameters packet: 2.2.2.1
@@ -87,7 +87,7 @@ class Acceptor(Session):
             return
         self.remote_queue_manager = packet.client_guid
         refusal = None
-        if packet.server_guid not in (_NIL, self.identifier):  # S12
+        if packet.server_guid not in (NIL, self.identifier):  # S12
             refusal = f"the peer asked for queue manager {packet.server_guid}; this is {self.identifier}"
         elif self._refuses is not None:
             refusal = self._refuses(packet)

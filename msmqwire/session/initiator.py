@@ -11,8 +11,8 @@ from msmqwire.session.events import CloseReason, ConnectionWanted, Event
 from msmqwire.session.history import MessageIDHistory
 from msmqwire.session.session import Session, SessionState, Timer
 from msmqwire.session.settings import ACK_TIMEOUTS, RECOVERABLE_ACK_TIMEOUTS, Settings
+from msmqwire.wire.guids import NIL
 
-_NIL = UUID(int=0)
 _SERVER = 0x0210  # RE and OS of OperatingSystem: 2.2.3.1
 _NO_PING = 0x0100  # SE
 _FIRST_RETRY = 0.01  # of the longest Session Retry Connect Timer
@@ -43,7 +43,7 @@ class Initiator(Session):
         self,
         identifier: UUID | None = None,
         *,
-        remote_queue_manager: UUID = _NIL,
+        remote_queue_manager: UUID = NIL,
         settings: Settings | None = None,
         history: MessageIDHistory | None = None,
         accepts: Callable[[mqqb.UserMessage], bool] | None = None,
@@ -126,7 +126,7 @@ class Initiator(Session):
             self._close(CloseReason.REFUSED, f"queue manager {packet.server_guid} refused the session", now)
             return
         # For a direct name any identifier is accepted (S1)
-        if packet.client_guid != self.identifier or self._server_guid not in (_NIL, packet.server_guid):
+        if packet.client_guid != self.identifier or self._server_guid not in (NIL, packet.server_guid):
             detail = f"the response names client {packet.client_guid} and server {packet.server_guid}"
             self._close(CloseReason.UNEXPECTED_PACKET, detail, now)
             return

@@ -25,15 +25,14 @@ from msmqwire.session.events import (
     SessionClosed,
     SessionOpened,
 )
-from msmqwire.session.framing import FramingError, PacketReader
+from msmqwire.session.framing import QUEUE_MANAGER_ADDRESS, FramingError, PacketReader
 from msmqwire.session.history import MessageIDHistory
 from msmqwire.session.limit import MessageLimit
 from msmqwire.session.numbers import latest, on_wire
 from msmqwire.session.outgoing import FOREVER, OutgoingMessagePosition, OutgoingMessageTable
 from msmqwire.session.settings import RECOVERABLE_ACK_TIMEOUTS, Settings
+from msmqwire.wire.guids import NIL
 
-_NIL = UUID(int=0)
-_QUEUE_MANAGER_ADDRESS = slice(32, 48)  # bytes of a message: [MS-MQMQ] 2.2.19.2
 _FLAGS = 32  # bits of RecoverableMsgAckFlags
 _MOST_AWAITING = 1 << 14  # above half the range of a count, numbers could not be compared
 _LATE = 0.75  # of the Session Ack Send Timer, after which a message carries the acknowledgment: 3.1.7.11
@@ -99,8 +98,8 @@ class Session(ABC):
         self.history = MessageIDHistory() if history is None else history
         self.outgoing = OutgoingMessageTable(self.identifier, self.settings.max_packet_size)
         self.state = SessionState.CLOSED
-        self.remote_queue_manager = _NIL
-        self._addresses = (_NIL.bytes_le, self.identifier.bytes_le)
+        self.remote_queue_manager = NIL
+        self._addresses = (NIL.bytes_le, self.identifier.bytes_le)
         self._accepts = accepts
         self._limit = limit
         self._wall_clock = wall_clock
@@ -366,7 +365,7 @@ class Session(ABC):
             detail = "a transactional message came, and transactions are not supported"
             self._close(CloseReason.TRANSACTIONAL_MESSAGE, detail, now)
             return
-        foreign = data[_QUEUE_MANAGER_ADDRESS] not in self._addresses
+        foreign = data[QUEUE_MANAGER_ADDRESS] not in self._addresses
         if foreign and recoverable:
             detail = (
                 f"a recoverable message for queue manager {message.queue_manager_address} came: it is not forwarded"

@@ -1,9 +1,12 @@
-"""GUIDs as text."""
+"""GUIDs: as text, and the one of nothing."""
 
 from __future__ import annotations
 
 import re
 from uuid import UUID
+
+#: The GUID of nothing, all zero.
+NIL = UUID(int=0)
 
 #: The one form: 8-4-4-4-12 hexadecimal digits. ``uuid.UUID`` reads braces, URNs, digits without dashes and more.
 PATTERN = r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"
