@@ -4,6 +4,8 @@ from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint32_t
 from libc.string cimport memcpy
 
+from msmqwire.wire.digits cimport put_hexadecimal
+
 cdef const char* DIGITS = "0123456789abcdef"
 
 
@@ -35,19 +37,6 @@ cdef size_t format_ipv4(const uint8_t* address, uint8_t* target) noexcept nogil:
     return written - 1
 
 
-cdef size_t put_group(uint32_t group, uint8_t* target) noexcept nogil:
-    """A group of an IPv6 address: hexadecimal without leading zeros."""
-    cdef size_t written = 0
-    cdef int shift = 12
-    while shift > 0 and not group >> shift:
-        shift -= 4
-    while shift >= 0:
-        target[written] = <uint8_t>DIGITS[group >> shift & 15]
-        written += 1
-        shift -= 4
-    return written
-
-
 cdef size_t format_ipv6(const uint8_t* address, uint8_t* target) noexcept nogil:
     cdef uint32_t[8] groups
     cdef int i
@@ -73,7 +62,7 @@ cdef size_t format_ipv6(const uint8_t* address, uint8_t* target) noexcept nogil:
         if i and not (best >= 0 and i == best + best_length):
             target[written] = c":"
             written += 1
-        written += put_group(groups[i], target + written)
+        written += put_hexadecimal(groups[i], DIGITS, target + written)
         i += 1
     return written
 

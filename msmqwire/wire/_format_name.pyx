@@ -1,26 +1,12 @@
 """Text of format names: ``PUBLIC=``, ``PRIVATE=``, ``DIRECT=`` and ``DL=``, GUIDs in canonical lower case."""
 
 from libc.stddef cimport size_t
-from libc.stdint cimport uint8_t, uint32_t
+from libc.stdint cimport uint8_t
 from libc.string cimport memcpy, strlen
 
 from msmqwire.wire._guid cimport GUID_TEXT_SIZE, format_guid
 from msmqwire.wire._utf16 cimport utf16_to_utf8
-
-cdef const char* DIGITS = "0123456789ABCDEF"
-
-
-cdef size_t put_number(uint32_t number, uint8_t* target) noexcept nogil:
-    """Hexadecimal, upper case, without leading zeros."""
-    cdef size_t written = 0
-    cdef int shift = 28
-    while shift > 0 and not number >> shift:
-        shift -= 4
-    while shift >= 0:
-        target[written] = <uint8_t>DIGITS[number >> shift & 15]
-        written += 1
-        shift -= 4
-    return written
+from msmqwire.wire.digits cimport put_hexadecimal
 
 
 cdef size_t put_guid(const char* keyword, const uint8_t* guid, uint8_t* target) noexcept nogil:
@@ -40,6 +26,6 @@ cdef size_t format_format_name(const FormatName* name, const uint8_t* payload, u
     if name.form == PRIVATE_QUEUE:
         written = put_guid("PRIVATE=", name.guid, target)
         target[written] = c"\\"
-        return written + 1 + put_number(name.number, target + written + 1)
+        return written + 1 + put_hexadecimal(name.number, "0123456789ABCDEF", target + written + 1)
     memcpy(target, <const char*>"DIRECT=", 7)
     return 7 + utf16_to_utf8(payload + name.offset, name.length // 2, target + 7)

@@ -1,43 +1,37 @@
 """Security identifiers as text: [MS-DTYP] 2.4.2.1."""
 
 from libc.stddef cimport size_t
-from libc.stdint cimport uint8_t, uint64_t
+from libc.stdint cimport uint8_t
 from libc.string cimport memcpy
 
 from msmqwire.wire.cursor cimport load_u16, load_u32
-from msmqwire.wire.simd cimport wire_bswap16, wire_bswap32
+from msmqwire.wire.digits cimport put_decimal
+from msmqwire.wire.simd cimport wire_bswap32
+
+cdef const char* DIGITS = "0123456789abcdef"
 
 
 cdef size_t format_sid(const uint8_t* sid, size_t size, uint8_t* target) noexcept nogil:
     """Write the text of a SID of ``size`` bytes."""
-    cdef uint64_t authority = <uint64_t>wire_bswap16(load_u16(sid + 2)) << 32 | wire_bswap32(load_u32(sid + 4))
     cdef size_t written = 4
     cdef size_t at = SMALLEST_SID
+    cdef size_t i
     memcpy(target, b"S-1-", 4)
-    if authority >> 32:
+    if load_u16(sid + 2):
+        # An authority that does not fit into 32 bits
         memcpy(target + written, b"0x", 2)
-        written += 2 + put_number(authority, 16, 12, target + written + 2)
+        written += 2
+        for i in range(2, SMALLEST_SID):
+            target[written] = <uint8_t>DIGITS[sid[i] >> 4]
+            target[written + 1] = <uint8_t>DIGITS[sid[i] & 15]
+            written += 2
     else:
-        written += put_number(authority, 10, 1, target + written)
+        written += put_decimal(wire_bswap32(load_u32(sid + 4)), target + written)
     while at < size:
-        target[written] = 0x2D
-        written += 1 + put_number(load_u32(sid + at), 10, 1, target + written + 1)
+        target[written] = c"-"
+        written += 1 + put_decimal(load_u32(sid + at), target + written + 1)
         at += 4
     return written
-
-
-cdef size_t put_number(uint64_t number, uint64_t base, size_t digits, uint8_t* target) noexcept nogil:
-    """Write a number with at least so many digits."""
-    cdef uint8_t[20] reversed_digits
-    cdef size_t count = 0
-    cdef size_t i
-    while number or count < digits:
-        reversed_digits[count] = <uint8_t>b"0123456789abcdef"[number % base]
-        number //= base
-        count += 1
-    for i in range(count):
-        target[i] = reversed_digits[count - 1 - i]
-    return count
 
 
 def sid_text(bytes sid not None):

@@ -133,28 +133,34 @@ static inline uint64_t wire_find_in_block(const uint8_t *array, uint32_t count, 
     return found;
 }
 
-/* Narrow 16 code units to 16 bytes at `out`; nonzero when all were ASCII, else `out` holds nothing of use. */
-static inline int wire_narrow_ascii(const uint8_t *units, uint8_t *out) {
+/* How many of 16 code units are ASCII before the first that is not; they are narrowed to bytes at `out`, which takes 16
+ * bytes: those after them are of no use. */
+static inline uint32_t wire_narrow_ascii(const uint8_t *units, uint8_t *out) {
 #if defined(MSMQWIRE_SSE2)
     const __m128i low = _mm_loadu_si128((const __m128i *)(const void *)units);
     const __m128i high = _mm_loadu_si128((const __m128i *)(const void *)(units + 16));
-    const __m128i beyond = _mm_and_si128(_mm_or_si128(low, high), _mm_set1_epi16((short)0xFF80));
+    const __m128i beyond = _mm_set1_epi16((short)0xFF80), zero = _mm_setzero_si128();
+    const __m128i ascii = _mm_packs_epi16(
+        _mm_cmpeq_epi16(_mm_and_si128(low, beyond), zero), _mm_cmpeq_epi16(_mm_and_si128(high, beyond), zero));
     _mm_storeu_si128((__m128i *)(void *)out, _mm_packus_epi16(low, high));
-    return _mm_movemask_epi8(_mm_cmpeq_epi16(beyond, _mm_setzero_si128())) == 0xFFFF;
-#elif defined(MSMQWIRE_NEON)
+    return wire_lowest_bit(~(uint32_t)_mm_movemask_epi8(ascii));
+#else
+    uint32_t count = 16;
+#if defined(MSMQWIRE_NEON)
     const uint16x8_t low = vreinterpretq_u16_u8(vld1q_u8(units));
     const uint16x8_t high = vreinterpretq_u16_u8(vld1q_u8(units + 16));
     vst1q_u8(out, vcombine_u8(vmovn_u16(low), vmovn_u16(high)));
-    return vmaxvq_u16(vorrq_u16(low, high)) < 0x80;
-#else
-    uint16_t all = 0;
-    for (uint32_t i = 0; i < 16; i++) {
+    if (vmaxvq_u16(vorrq_u16(low, high)) < 0x80)
+        return count;
+#endif
+    for (uint32_t i = 16; i-- > 0;) {
         uint16_t unit;
         memcpy(&unit, units + 2 * i, 2);
-        all |= unit;
         out[i] = (uint8_t)unit;
+        if (unit >= 0x80)
+            count = i;
     }
-    return all < 0x80;
+    return count;
 #endif
 }
 

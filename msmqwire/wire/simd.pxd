@@ -15,6 +15,6 @@ cdef extern from "msmqwire/wire/simd.h" nogil:
     uint32_t wire_units_outside(const uint8_t* units, uint16_t first, uint16_t last)
     uint64_t wire_find_unit_and_nulls(const uint8_t* units, uint16_t unit, uint64_t* nulls)
     uint64_t wire_find_in_block(const uint8_t* array, uint32_t count, uint16_t unit, uint64_t* nulls)
-    bint wire_narrow_ascii(const uint8_t* units, uint8_t* out)
+    uint32_t wire_narrow_ascii(const uint8_t* units, uint8_t* out)
     uint64_t wire_folded_product(uint64_t a, uint64_t b)
     void wire_hexadecimal(const uint8_t* bytes, uint8_t* digits)

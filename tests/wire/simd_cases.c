@@ -46,17 +46,19 @@ static void check_units(int number) {
     memcpy(array, units, 2 * count);
 
     uint32_t found = 0, outside = 0;
-    int narrow = 1;
+    uint32_t narrow = 16;
     for (uint32_t i = 0; i < 16; i++) {
         found |= (uint32_t)(units[i] == a || units[i] == b) << i;
         outside |= (uint32_t)(units[i] < first || units[i] > last) << i;
-        narrow &= units[i] < 0x80;
+        if (units[i] >= 0x80 && narrow == 16) {
+            narrow = i;
+        }
     }
     check(wire_find_units(array, a, b) == found, "wire_find_units", number);
     check(wire_units_outside(array, first, last) == outside, "wire_units_outside", number);
     uint8_t out[16];
-    check(!wire_narrow_ascii(array, out) == !narrow, "wire_narrow_ascii", number);
-    for (int i = 0; narrow && i < 16; i++) {
+    check(wire_narrow_ascii(array, out) == narrow, "wire_narrow_ascii", number);
+    for (uint32_t i = 0; i < narrow; i++) {
         check(out[i] == units[i], "wire_narrow_ascii", number);
     }
     const uint16_t wanted = a % 0x7F;
