@@ -58,14 +58,14 @@ class TransportAddress(NamedTuple):
     address: str
 
 
-def _read(form: str, data: bytes, at: int, field: str) -> tuple[int, ...]:
+def _read(form: str, data: memoryview, at: int, field: str) -> tuple[int, ...]:
     size, at = struct.calcsize(form), min(at, len(data))  # an offset in the structure may lead anywhere
     if size > len(data) - at:
         raise DecodeError("truncated", field, at, f"needs {size} bytes, {len(data) - at} left")
     return struct.unpack_from(form, data, at)
 
 
-def _sid(data: bytes, at: int, field: str) -> str:
+def _sid(data: memoryview, at: int, field: str) -> str:
     """The text of a SID: [MS-DTYP] 2.4.2."""
     revision, count = _read("<BB", data, at, field)
     if revision != 1:
@@ -74,10 +74,10 @@ def _sid(data: bytes, at: int, field: str) -> str:
         raise DecodeError("bad_count", field, at + 1, f"is {count}, at most {_MOST_SUB_AUTHORITIES}")
     _read("6x", data, at + 2, field)
     _read(f"{4 * count}x", data, at + 8, field)
-    return str(sid_text(data[at : at + 8 + 4 * count]))
+    return str(sid_text(bytes(data[at : at + 8 + 4 * count])))
 
 
-def _ace(data: bytes, at: int, end: int, field: str) -> tuple[Ace, int]:
+def _ace(data: memoryview, at: int, end: int, field: str) -> tuple[Ace, int]:
     """One entry, and where it ends."""
     kind, flags, size = _read("<BBH", data[:end], at, field)
     if size < 4 or size > end - at:
@@ -89,7 +89,7 @@ def _ace(data: bytes, at: int, end: int, field: str) -> tuple[Ace, int]:
     return Ace(_ACE_TYPES[kind], flags, mask, _sid(inside, at + 8, field)), at + size
 
 
-def _acl(data: bytes, at: int, field: str) -> tuple[Ace, ...]:
+def _acl(data: memoryview, at: int, field: str) -> tuple[Ace, ...]:
     """An access control list: [MS-DTYP] 2.4.5."""
     _, _, size, count, _ = _read("<BBHHH", data, at, field)
     if size < 8 or size > len(data) - at:
@@ -123,7 +123,7 @@ def security_descriptor(value: Buffer) -> SecurityDescriptor:
     ... )).dacl
     (Ace(type='allow', flags=0, mask=983103, sid='S-1-5-32-544'),)
     """
-    data = bytes(value)
+    data = memoryview(bytes(value))
     revision, _, control, owner, group, sacl, dacl = _read("<BBHIIII", data, 0, "SECURITY_DESCRIPTOR")
     if revision != 1:
         raise DecodeError("bad_version", "Revision", 0, f"is {revision}, must be 1")
@@ -154,7 +154,7 @@ def addresses(value: Buffer) -> tuple[TransportAddress, ...]:
     >>> addresses(bytes.fromhex("04000100c0a80001"))
     (TransportAddress(type='ip', address='192.168.0.1'),)
     """
-    data = bytes(value)
+    data = memoryview(bytes(value))
     found: list[TransportAddress] = []
     at = 0
     while at < len(data):
@@ -167,7 +167,7 @@ def addresses(value: Buffer) -> tuple[TransportAddress, ...]:
             raise DecodeError("bad_size", field, at, f"is {length}, must be {size} for this type")
         if length > len(data) - at - 4:
             raise DecodeError("truncated", field, at + 4, f"needs {length} bytes, {len(data) - at - 4} left")
-        found.append(TransportAddress(name, _address(name, data[at + 4 : at + 4 + length])))
+        found.append(TransportAddress(name, _address(name, bytes(data[at + 4 : at + 4 + length]))))
         at += 4 + length
     return tuple(found)
 

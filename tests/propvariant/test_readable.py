@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import time
 import uuid
 from typing import Any
 
@@ -59,6 +60,18 @@ def test_every_part_of_a_descriptor() -> None:
     data = descriptor(DACL | SACL | SELF_RELATIVE, EVERYONE, ADMINISTRATORS, acl(), ENTRIES)
     assert security_descriptor(data) == ("S-1-1-0", "S-1-5-32-544", ACES, (), DACL | SACL | SELF_RELATIVE)
     assert security_descriptor(descriptor(0, b"", b"", b"", b"")) == (None, None, None, None, 0)
+
+
+def test_entries_after_many_bytes_are_not_copied_for_each() -> None:
+    """The time is that of the entries: it does not grow with the bytes before them, entry by entry."""
+    entry = ace(0, 0, bytes(4) + EVERYONE)
+    count, before = 3_000, b"\0" * (1 << 23)
+    data = struct.pack("<BBH4I", 1, 0, DACL, 0, 0, 0, 20 + len(before)) + before + acl(*[entry] * count) + b"after"
+    started = time.process_time()
+    dacl = security_descriptor(data).dacl
+    assert dacl is not None
+    assert len(dacl) == count
+    assert time.process_time() - started < 1
 
 
 @pytest.mark.parametrize("control", [0, DACL, SACL, DACL | SACL, 0xFFFF - DACL - SACL, DACL + 1, SACL + 1])
