@@ -10,7 +10,7 @@ from msmqwire.directory.base import Directory, Equal, Filter, matches
 from msmqwire.directory.elements import DirectoryObject, Element, Queue, QueueManager
 from msmqwire.directory.ldap_connection import Entry, LdapConnection, escape
 from msmqwire.directory.ldap_entry import LONG_NAME, EntryReader, utf16_length
-from msmqwire.directory.ldap_schema import CLASSES, CONTAINERS, DERIVED, MAPPING, REQUIRED
+from msmqwire.directory.ldap_schema import CLASSES, CONTAINERS, DERIVED, MAPPING
 from msmqwire.errors import DirectoryError
 
 #: The attributes that name the computer above an object, and the attribute of the computer with that name.
@@ -174,6 +174,6 @@ def _assertion(element: type[DirectoryObject], filters: tuple[Filter, ...]) -> s
             continue
         part = f"({row.name}={escape(row.syntax.write(each.value))})"
         # An attribute that is not set has its default, which the server does not know.
-        unset = row.unset is not REQUIRED and row.unset == each.value
+        unset = not row.required and element.__dataclass_fields__[each.attribute].default == each.value
         parts.append(f"(|{part}(!({row.name}=*)))" if unset else part)
     return f"(&{''.join(parts)})"

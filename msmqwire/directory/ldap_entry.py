@@ -17,16 +17,14 @@ from msmqwire.directory.elements import (
 )
 from msmqwire.directory.ldap_connection import Entry, LdapConnection, parent, relative_names
 from msmqwire.directory.ldap_schema import (
-    BOOLEAN,
     CLASSES,
     CONTAINERS,
     DERIVED,
-    DIRECTORY_SERVER_TYPES,
+    DIRECTORY_SERVER_TYPE,
     IDENTIFIER,
     MAPPING,
     NAME,
     OFTEN_UNSET,
-    REQUIRED,
     Row,
 )
 
@@ -35,6 +33,9 @@ MANY = 1000
 
 #: A queue name of this many UTF-16 code units is the beginning of a longer one and a hash ([MS-MQDSSM] 2.2.5).
 LONG_NAME, _HASH = 64, 9
+
+#: Marks a required value that is not set.
+_UNSET: Any = object()
 
 _GATES = "site_gate_identifier_list"
 
@@ -85,7 +86,7 @@ class EntryReader(Generic[Element]):
         for name in self._attributes:
             row = MAPPING[self._element].get(name)
             value = getattr(self, f"_{name}")(entry) if row is None else self._mapped(entry, name, row)
-            if value is not REQUIRED:
+            if value is not _UNSET:
                 values[name] = value
             elif name in self._named or name not in OFTEN_UNSET:
                 raise _invalid(entry, name, "is not set")
@@ -98,7 +99,7 @@ class EntryReader(Generic[Element]):
     def _mapped(self, entry: Entry, name: str, row: Row) -> Any:
         octets = entry.values.get(row.name, [])
         if not octets:
-            return row.unset
+            return _UNSET if row.required else self._element.__dataclass_fields__[name].default
         try:
             read = [row.syntax.read(each) for each in octets]
         except (ValueError, KeyError):
@@ -144,17 +145,16 @@ class EntryReader(Generic[Element]):
         return _part(entry, 1)
 
     def _qualified_computer_name(self, entry: Entry) -> Any:
-        return self._on_the_computer("dNSHostName", parent(entry.name)) or REQUIRED
+        return self._on_the_computer("dNSHostName", parent(entry.name)) or _UNSET
 
     def _operating_system_version(self, entry: Entry) -> str:
         return self._on_the_computer("operatingSystemVersion", parent(entry.name))
 
     def _directory_server_type(self, entry: Entry) -> Any:
-        if not any(map(BOOLEAN.read, entry.values.get("mSMQDsServices", []))):
+        if not self._mapped(entry, "directory_server", MAPPING[QueueManager]["directory_server"]):
             return None
-        bits = int((entry.values.get("mSMQServiceType") or [b"0"])[0])
-        found = [kind for bit, kind in DIRECTORY_SERVER_TYPES.items() if bits & bit]
-        return found[-1] if found else DirectoryServerType.STANDALONE
+        row = Row("mSMQServiceType", DIRECTORY_SERVER_TYPE)
+        return self._mapped(entry, "directory_server_type", row) or DirectoryServerType.STANDALONE
 
     def _pathname(self, entry: Entry) -> str:
         return f"{_part(entry, 2)}\\{_queue_name(entry)}".lower()

@@ -13,7 +13,6 @@ from typing import Any
 from uuid import UUID
 
 from msmqwire.directory.elements import (
-    UNLIMITED,
     DirectoryObject,
     DirectoryServerType,
     Enterprise,
@@ -24,10 +23,6 @@ from msmqwire.directory.elements import (
     RoutingLink,
     Site,
 )
-from msmqwire.wire.guids import NIL
-
-#: The default of an attribute that must be set.
-REQUIRED: Any = object()
 
 #: objectClass by element ([MS-MQDSSM] 3.1.6.15).
 CLASSES: dict[type[DirectoryObject], str] = {
@@ -71,13 +66,13 @@ class Row:
     ----------
     name : str
         The attribute in Active Directory.
-    unset : object
-        The value if it is not set; ``REQUIRED`` if that is an error.
+    required : bool
+        Whether it is an error if it is not set. Otherwise the value is the default of the element.
     """
 
     name: str
     syntax: Syntax
-    unset: Any = REQUIRED
+    required: bool = False
 
 
 def _read_time(octets: bytes) -> int:
@@ -87,6 +82,20 @@ def _read_time(octets: bytes) -> int:
         raise ValueError(f"{text!r} is not in UTC")
     moment = datetime.strptime(text[:-1].partition(".")[0], "%Y%m%d%H%M%S")
     return int(moment.replace(tzinfo=UTC).timestamp())
+
+
+#: The bits of mSMQServiceType for the types of directory servers ([MS-MQDSSM] 3.1.6.11.1.5).
+DIRECTORY_SERVER_TYPES = {
+    0x2: DirectoryServerType.BACKUP_SITE_CONTROLLER,
+    0x4: DirectoryServerType.PRIMARY_SITE_CONTROLLER,
+    0x8: DirectoryServerType.PRIMARY_ENTERPRISE_CONTROLLER,
+}
+
+
+def _read_directory_server_type(octets: bytes) -> DirectoryServerType:
+    bits = int(octets)
+    found = [kind for bit, kind in DIRECTORY_SERVER_TYPES.items() if bits & bit]
+    return found[-1] if found else DirectoryServerType.STANDALONE
 
 
 def _one_of(members: Mapping[bytes, Any]) -> Syntax:
@@ -124,74 +133,75 @@ MIGRATED = Syntax(_BOOLEAN_VALUES.__getitem__)
 YES_NO = _one_of({b"Y": True, b"N": False})
 OLD_DIRECTORY = _one_of({b"3": True, b"200": False})
 REMOTE_ACCESS_SERVER = Syntax(lambda octets: bool(int(octets) & 0x10))
+DIRECTORY_SERVER_TYPE = Syntax(_read_directory_server_type)
 
-_IDENTIFIER = Row("objectGUID", IDENTIFIER)
-_SECURITY = Row("nTSecurityDescriptor", OCTETS)
-_CREATED = Row("whenCreated", TIME)
-_CHANGED = Row("whenChanged", TIME)
+_IDENTIFIER = Row("objectGUID", IDENTIFIER, required=True)
+_SECURITY = Row("nTSecurityDescriptor", OCTETS, required=True)
+_CREATED = Row("whenCreated", TIME, required=True)
+_CHANGED = Row("whenChanged", TIME, required=True)
 
 #: The attributes of the object itself. Identifiers with the syntax ``NAME`` are stored as the distinguished names of
 #: the other objects.
 MAPPING: dict[type[DirectoryObject], dict[str, Row]] = {
     Enterprise: {
         "identifier": _IDENTIFIER,
-        "weakened_security": Row("mSMQNameStyle", WEAKENED_SECURITY, False),
-        "non_ldap_capable_queue_manager_notification": Row("mSMQCSPName", YES_NO, True),
-        "default_time_to_live": Row("mSMQLongLived", INTEGER, 345600),
-        "old_directory": Row("mSMQVersion", OLD_DIRECTORY, True),
+        "weakened_security": Row("mSMQNameStyle", WEAKENED_SECURITY),
+        "non_ldap_capable_queue_manager_notification": Row("mSMQCSPName", YES_NO),
+        "default_time_to_live": Row("mSMQLongLived", INTEGER),
+        "old_directory": Row("mSMQVersion", OLD_DIRECTORY),
         "security": _SECURITY,
     },
     Site: {
         "identifier": _IDENTIFIER,
-        "name": Row("cn", TEXT),
-        "intra_site_replication_interval": Row("mSMQInterval1", INTEGER, 2),
-        "inter_site_replication_interval": Row("mSMQInterval2", INTEGER, 10),
-        "foreign_site": Row("mSMQSiteForeign", BOOLEAN, False),
-        "migrated_from_msmq10": Row("mSMQNt4Stub", MIGRATED),
+        "name": Row("cn", TEXT, required=True),
+        "intra_site_replication_interval": Row("mSMQInterval1", INTEGER),
+        "inter_site_replication_interval": Row("mSMQInterval2", INTEGER),
+        "foreign_site": Row("mSMQSiteForeign", BOOLEAN),
+        "migrated_from_msmq10": Row("mSMQNt4Stub", MIGRATED, required=True),
         "security": _SECURITY,
     },
     RoutingLink: {
         "identifier": _IDENTIFIER,
-        "description": Row("description", TEXT, ""),
-        "actual_cost": Row("mSMQCost", INTEGER),
-        "site1_identifier": Row("mSMQSite1", NAME),
-        "site2_identifier": Row("mSMQSite2", NAME),
-        "site_gate_identifier_list": Row("mSMQSiteGates", NAME, ()),
+        "description": Row("description", TEXT),
+        "actual_cost": Row("mSMQCost", INTEGER, required=True),
+        "site1_identifier": Row("mSMQSite1", NAME, required=True),
+        "site2_identifier": Row("mSMQSite2", NAME, required=True),
+        "site_gate_identifier_list": Row("mSMQSiteGates", NAME),
     },
     QueueManager: {
         "identifier": _IDENTIFIER,
-        "queue_manager_version": Row("mSMQComputerTypeEx", TEXT, ""),
-        "operating_system_type": Row("mSMQOSType", OPERATING_SYSTEM_TYPE, OperatingSystemType.OTHER),
+        "queue_manager_version": Row("mSMQComputerTypeEx", TEXT),
+        "operating_system_type": Row("mSMQOSType", OPERATING_SYSTEM_TYPE),
         "create_time": _CREATED,
         "modify_time": _CHANGED,
-        "queue_manager_quota": Row("mSMQQuota", UNSIGNED, 0x00100000),
-        "journal_quota": Row("mSMQJournalQuota", UNSIGNED, UNLIMITED),
-        "foreign_system": Row("mSMQForeign", BOOLEAN, False),
-        "site_identifier_list": Row("mSMQSites", IDENTIFIER, ()),
-        "out_routing_server_identifier_list": Row("mSMQOutRoutingServers", NAME, ()),
-        "in_routing_server_identifier_list": Row("mSMQInRoutingServers", NAME, ()),
-        "routing_server": Row("mSMQRoutingServices", BOOLEAN, False),
-        "directory_server": Row("mSMQDsServices", BOOLEAN, False),
-        "remote_access_server": Row("mSMQServiceType", REMOTE_ACCESS_SERVER, False),
-        "supporting_server": Row("mSMQDependentClientServices", BOOLEAN, False),
-        "public_encryption_key_list": Row("mSMQEncryptKey", OCTETS, b""),
+        "queue_manager_quota": Row("mSMQQuota", UNSIGNED),
+        "journal_quota": Row("mSMQJournalQuota", UNSIGNED),
+        "foreign_system": Row("mSMQForeign", BOOLEAN),
+        "site_identifier_list": Row("mSMQSites", IDENTIFIER),
+        "out_routing_server_identifier_list": Row("mSMQOutRoutingServers", NAME),
+        "in_routing_server_identifier_list": Row("mSMQInRoutingServers", NAME),
+        "routing_server": Row("mSMQRoutingServices", BOOLEAN),
+        "directory_server": Row("mSMQDsServices", BOOLEAN),
+        "remote_access_server": Row("mSMQServiceType", REMOTE_ACCESS_SERVER),
+        "supporting_server": Row("mSMQDependentClientServices", BOOLEAN),
+        "public_encryption_key_list": Row("mSMQEncryptKey", OCTETS),
         "security": _SECURITY,
     },
     Queue: {
         "identifier": _IDENTIFIER,
-        "label": Row("mSMQLabelEx", TEXT, ""),
+        "label": Row("mSMQLabelEx", TEXT),
         "create_time": _CREATED,
         "modify_time": _CHANGED,
-        "type": Row("mSMQQueueType", IDENTIFIER, NIL),
-        "journaling": Row("mSMQJournal", BOOLEAN, False),
-        "quota": Row("mSMQQueueQuota", UNSIGNED, UNLIMITED),
-        "journal_quota": Row("mSMQQueueJournalQuota", UNSIGNED, UNLIMITED),
-        "authentication": Row("mSMQAuthenticate", BOOLEAN, False),
-        "privacy_level": Row("mSMQPrivacyLevel", PRIVACY_LEVEL, PrivacyLevel.OPTIONAL),
-        "transactional": Row("mSMQTransactional", BOOLEAN, False),
-        "multicast_address": Row("MSMQ-MulticastAddress", TEXT, ""),
+        "type": Row("mSMQQueueType", IDENTIFIER),
+        "journaling": Row("mSMQJournal", BOOLEAN),
+        "quota": Row("mSMQQueueQuota", UNSIGNED),
+        "journal_quota": Row("mSMQQueueJournalQuota", UNSIGNED),
+        "authentication": Row("mSMQAuthenticate", BOOLEAN),
+        "privacy_level": Row("mSMQPrivacyLevel", PRIVACY_LEVEL),
+        "transactional": Row("mSMQTransactional", BOOLEAN),
+        "multicast_address": Row("MSMQ-MulticastAddress", TEXT),
         "security": _SECURITY,
-        "base_priority": Row("mSMQBasePriority", INTEGER, 0),
+        "base_priority": Row("mSMQBasePriority", INTEGER),
     },
 }
 
@@ -220,10 +230,3 @@ DERIVED: dict[type[DirectoryObject], dict[str, tuple[str, ...]]] = {
 #: Required attributes that are often not set or not readable. A read of all attributes leaves them out if they are not
 #: set. (Decision: by [MS-MQDSSM] 3.1.6.11 the read would fail, and with it the routing of the enterprise.)
 OFTEN_UNSET = frozenset({"security", "qualified_computer_name", "migrated_from_msmq10"})
-
-#: The bits of mSMQServiceType for the types of directory servers ([MS-MQDSSM] 3.1.6.11.1.5).
-DIRECTORY_SERVER_TYPES = {
-    0x2: DirectoryServerType.BACKUP_SITE_CONTROLLER,
-    0x4: DirectoryServerType.PRIMARY_SITE_CONTROLLER,
-    0x8: DirectoryServerType.PRIMARY_ENTERPRISE_CONTROLLER,
-}

@@ -28,7 +28,7 @@ from msmqwire.directory import (
     Site,
     ldap_entry,
 )
-from msmqwire.directory.ldap_connection import LdapConnection, relative_names
+from msmqwire.directory.ldap_connection import Entry, LdapConnection, relative_names
 from msmqwire.errors import DirectoryError, DirectoryNotConnected
 from msmqwire.notification.processor import NotificationProcessor
 from msmqwire.routing import Router, find_route
@@ -319,6 +319,23 @@ def test_values_that_cannot_be(wrong: LdapDirectory) -> None:
         wrong.read_directory(QueueManager, widow)
     with pytest.raises(DirectoryError, match="is not a valid place for an object"):
         wrong.read_directory(Queue, [Equal("identifier", UUID(int=27))], ["pathname"])
+
+
+@pytest.mark.parametrize(
+    ("attribute", "values"),
+    [
+        ("mSMQDsServices", {"mSMQDsServices": [b"maybe"]}),
+        ("mSMQServiceType", {"mSMQDsServices": [b"TRUE"], "mSMQServiceType": [b"many"]}),
+    ],
+)
+def test_values_for_the_type_of_a_directory_server(
+    monkeypatch: pytest.MonkeyPatch, attribute: str, values: dict[str, list[bytes]]
+) -> None:
+    entry = Entry(f"cn=msmq,cn=HERE,{ROOT}", values)
+    monkeypatch.setattr(LdapConnection, "ask", lambda *_, **__: [entry])
+    directory = LdapDirectory("ldap://localhost", base=ROOT)
+    with pytest.raises(DirectoryError, match=f"{attribute}: b'ma.*' is not a valid directory_server"):
+        directory.read_directory(QueueManager, attributes=["directory_server_type"])
 
 
 def test_a_routing_server_that_is_not_there_is_passed_over(wrong: LdapDirectory) -> None:
