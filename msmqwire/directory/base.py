@@ -259,6 +259,20 @@ class Directory(ABC):
             raise DirectoryError(f"{handle!r} is not the handle of an open read")
 
 
+def usable(found: Iterator[Element]) -> Iterator[Element]:
+    """The objects of a read: without missing site gates, and without objects that name another missing object."""
+    while True:
+        try:
+            yield next(found)
+        except StopIteration:
+            return
+        except InvalidObjectError as error:
+            if not error.dangling:
+                raise
+            if error.rest is not None:
+                yield error.rest  # type: ignore[misc]
+
+
 def _query(
     element: type[DirectoryObject], filters: Iterable[Filter] | None, attributes: Iterable[str] | None
 ) -> tuple[tuple[Filter, ...], tuple[str, ...] | None]:

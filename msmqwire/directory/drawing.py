@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from msmqwire.directory.base import Directory, site_gates
+from msmqwire.directory.base import Directory, site_gates, usable
 from msmqwire.directory.elements import Enterprise, QueueManager, RoutingLink, Site
 from msmqwire.errors import counted
 
@@ -15,7 +15,8 @@ def draw(directory: Directory) -> str:
     """The enterprise as an undirected graph in DOT: a node for each site, an edge for each link with its cost.
 
     A node shows the gates of its site and the number of its machines. Sites without gates and foreign sites have dashed
-    borders. A link to an unknown site ends at a node labelled with the identifier.
+    borders. A link to an unknown site ends at a node labelled with the identifier; a link is left out if all its gates
+    are missing.
 
     Raises
     ------
@@ -24,16 +25,16 @@ def draw(directory: Directory) -> str:
     """
     enterprise = directory.read_directory(Enterprise, attributes=["name"])
     sites = list(directory.read_all(Site, attributes=["identifier", "name", "foreign_site"]))
-    links = list(
-        directory.read_all(
-            RoutingLink,
-            attributes=["actual_cost", "site1_identifier", "site2_identifier", "site_gate_identifier_list"],
-        )
-    )
     machines = {
         each.identifier: each
         for each in directory.read_all(QueueManager, attributes=["identifier", "computer_name", "site_identifier_list"])
     }
+    attributes = ("actual_cost", "site1_identifier", "site2_identifier", "site_gate_identifier_list")
+    links = [
+        link
+        for link in usable(directory.read_all(RoutingLink, attributes=attributes))
+        if not link.site_gate_identifier_list or not machines.keys().isdisjoint(link.site_gate_identifier_list)
+    ]
     gates = site_gates(links, machines)
     population = Counter(site for machine in machines.values() for site in machine.site_identifier_list)
     lines = [

@@ -81,7 +81,7 @@ class QueueManagerDirectory(Directory):
         self.offline = False
         for queue in self.queues:
             self._read_again(queue)
-        return True
+        return not self.offline
 
     def _read_again(self, queue: Queue) -> None:
         try:

@@ -12,7 +12,7 @@ from msmqwire.directory import Directory, Filter, QueueManager
 from msmqwire.errors import DirectoryError, RoutingError
 from msmqwire.routing.graph import SiteGraph
 from msmqwire.routing.table import RoutingTable, RoutingTableRow
-from msmqwire.routing.topology import Element, Topology, get_directory_data, identifier_of
+from msmqwire.routing.topology import Element, Topology, identifier_of, read
 
 #: Seconds for which a routing table is kept: the QueueManager Query Timer ([MS-MQBR] 3.1.3).
 QUERY_INTERVAL = 3600.0
@@ -206,8 +206,14 @@ class Router:
     def get_directory_data(
         self, element: type[Element], filters: Iterable[Filter] | None = None
     ) -> list[Element] | None:
-        """GetDirectoryData: objects read from the directory now, None if there are none ([MS-MQBR] 3.1.5.9)."""
-        return get_directory_data(self._directory, element, filters)
+        """GetDirectoryData: objects read from the directory now ([MS-MQBR] 3.1.5.9).
+
+        None if there are none or the directory fails; no filters and None are the same.
+        """
+        try:
+            return read(self._directory, element, filters) or None
+        except DirectoryError:
+            return None
 
     def _read(self) -> Topology:
         """The directory as one call of a rule sees it; with ``max_age``, as several calls see it."""

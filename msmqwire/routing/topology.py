@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -16,7 +17,7 @@ from msmqwire.directory import (
     RoutingLink,
     Site,
 )
-from msmqwire.directory.base import InvalidObjectError, comparable
+from msmqwire.directory.base import InvalidObjectError, comparable, usable
 from msmqwire.errors import DirectoryError, RoutingError
 from msmqwire.routing.graph import SiteGraph
 from msmqwire.wire.guids import guid_of
@@ -40,19 +41,6 @@ _QUEUE_MANAGER = (
 _HOST = "qualified_computer_name"
 
 
-def get_directory_data(
-    directory: Directory, element: type[Element], filters: Iterable[Filter] | None = None
-) -> list[Element] | None:
-    """GetDirectoryData: the objects that meet all filters, None if there are none or the directory fails.
-
-    No filters and None are the same ([MS-MQBR] 3.1.5.9).
-    """
-    try:
-        return _read(directory, element, filters) or None
-    except DirectoryError:
-        return None
-
-
 def read_queue_managers(directory: Directory, machine_id: UUID | str) -> list[QueueManager]:
     """The queue managers with this Identifier, ComputerName or QualifiedComputerName.
 
@@ -67,7 +55,7 @@ def read_queue_managers(directory: Directory, machine_id: UUID | str) -> list[Qu
     identifier = identifier_of(machine_id)
     if identifier is not None:
         # Identifiers are unique.
-        return _read(directory, QueueManager, [Equal("identifier", identifier)], _QUEUE_MANAGER)[:1]
+        return read(directory, QueueManager, [Equal("identifier", identifier)], _QUEUE_MANAGER)[:1]
     found = _read_named(directory, "computer_name", str(machine_id))
     return found or (_read_named(directory, _HOST, str(machine_id)) if "." in str(machine_id) else [])
 
@@ -78,41 +66,27 @@ def identifier_of(machine_id: UUID | str) -> UUID | None:
 
 
 def _read_named(directory: Directory, attribute: str, name: str) -> list[QueueManager]:
-    found = _read(directory, QueueManager, [Equal(attribute, name)], (*_QUEUE_MANAGER, attribute))
+    found = read(directory, QueueManager, [Equal(attribute, name)], (*_QUEUE_MANAGER, attribute))
     # A directory that cannot search by name may answer with other machines as well ([MS-MQDSSM] 3.1.6.4).
     return [each for each in found if comparable(getattr(each, attribute)) == comparable(name)]
 
 
-def _read(
+def read(
     directory: Directory,
     element: type[Element],
     filters: Iterable[Filter] | None = None,
     attributes: Iterable[str] | None = None,
 ) -> list[Element]:
+    """The usable objects that meet all filters: Read Directory Begin, Next and End; raises DirectoryError."""
     handle = directory.read_directory_begin(element, filters, attributes)
-    objects: list[Any] = []
     try:
-        while (found := _next(directory, handle)) is not None:
-            if found is not _SKIPPED:
-                objects.append(found)
+        # A gate that is gone is left out of its link; a link without its site is skipped.
+        found: Iterator[Any] = iter(partial(directory.read_directory_next, handle), None)
+        return list(usable(found))
     finally:
         # The specification ignores the result as well
         with contextlib.suppress(DirectoryError):
             directory.read_directory_end(handle)
-    return objects
-
-
-_SKIPPED = object()
-
-
-def _next(directory: Directory, handle: int) -> object | None:
-    try:
-        return directory.read_directory_next(handle)
-    except InvalidObjectError as error:
-        if not error.dangling:
-            raise
-        # A gate that is gone is left out of its link; a link without its site is skipped.
-        return _SKIPPED if error.rest is None else error.rest
 
 
 class Topology:
@@ -168,7 +142,7 @@ class Topology:
             return None
         if machine.identifier not in self._hosts:
             try:
-                found = _read(self._directory, QueueManager, [Equal("identifier", machine.identifier)], (_HOST,))
+                found = read(self._directory, QueueManager, [Equal("identifier", machine.identifier)], (_HOST,))
             except InvalidObjectError:
                 found = []
             except DirectoryError as error:
@@ -235,7 +209,7 @@ class Topology:
     ) -> list[Element]:
         if element not in self._lists:
             try:
-                self._lists[element] = _read(self._directory, element, filters, attributes)
+                self._lists[element] = read(self._directory, element, filters, attributes)
             except DirectoryError as error:
                 self.failure = error
                 return []

@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from msmqwire.directory import Enterprise, MemoryDirectory, QueueManager, RoutingLink, Site
+from msmqwire.directory.base import InvalidObjectError, Problem
 from msmqwire.directory.drawing import draw
 from tests.directory.enterprise import EXAMPLE
 from tests.system_programs import require_program
@@ -66,3 +67,35 @@ def test_many_gates_and_none_and_a_link_to_nowhere() -> None:
     assert nodes[str(here)]["style"] == "rounded"
     assert nodes[str(there)]["style"] == "rounded,dashed"
     assert str(nowhere) in nodes
+
+
+def test_missing_gates_over_ldap_and_in_a_file() -> None:
+    """A link is drawn while one of its gates exists; a directory raises for a link with a missing gate."""
+    one, other, gone = (UUID(int=number) for number in (1, 2, 3))
+    gate = QueueManager(identifier=UUID(int=10), computer_name="GATE", site_identifier_list=(one,))
+    half, whole = (
+        RoutingLink(
+            identifier=UUID(int=20 + cost),
+            actual_cost=cost,
+            site1_identifier=one,
+            site2_identifier=other,
+            site_gate_identifier_list=gates,
+        )
+        for cost, gates in ((1, (gone, gate.identifier)), (2, (gone,)))
+    )
+    objects = [Site(identifier=one, name="One"), Site(identifier=other, name="Other"), gate, half, whole]
+
+    class OverLdap(MemoryDirectory):
+        def _search(self, element: Any, filters: Any, attributes: Any) -> Any:
+            return map(self._read, super()._search(element, filters, attributes))
+
+        def _read(self, found: Any) -> Any:
+            if isinstance(found, RoutingLink):
+                kept = tuple(each for each in found.site_gate_identifier_list if each != gone)
+                rest = RoutingLink.of({**found.attributes(), "site_gate_identifier_list": kept}) if kept else None
+                raise InvalidObjectError(Problem("link", "", "there is no object"), dangling=True, rest=rest)
+            return found
+
+    drawn = draw(MemoryDirectory(objects))
+    assert drawn.count(" -- ") == 1
+    assert drawn == draw(OverLdap(objects))
