@@ -149,12 +149,11 @@ class NotificationProcessor:
     def refresh(self) -> list[Record]:
         """Read every queue from the directory, as if each had been notified as changed ([MS-MQCN] note <3>)."""
         place = Place(message=None, index=None, section=VERSION_2)
-        return [self._queue_changed(place, queue.identifier, None) for queue in self.queues]
+        return [self._read_queue(place, queue.identifier, None) for queue in self.queues]
 
     def _rule_against_computer(self, pathname: str) -> Rule | None:
         """The rule by which a queue on another computer is ignored."""
-        computer, _, queue = pathname.partition("\\")
-        return None if queue and computer.lower() in self._computers else Rule.OTHER_COMPUTER
+        return None if pathname.rpartition("\\")[0].lower() in self._computers else Rule.OTHER_COMPUTER
 
     def _apply_update(self, place: Place, update: NotificationUpdate, rule: Rule | None) -> Record:
         """Apply an update of version 1, unless it is ignored by a rule ([MS-MQCN] 3.2.5.1)."""
@@ -182,11 +181,9 @@ class NotificationProcessor:
         guid = body.object_guid
         if body.object == "machine":
             return self._machine_changed(place, guid, body.domain_controller)
-        if body.operation == "create":
-            return self._queue_created(place, guid, body.domain_controller)
-        if body.operation == "change":
-            return self._queue_changed(place, guid, body.domain_controller)
-        return self._delete(place, guid)
+        if body.operation == "delete":
+            return self._delete(place, guid)
+        return self._read_queue(place, guid, body.domain_controller, created=body.operation == "create")
 
     def _create(self, place: Place, values: dict[str, Any]) -> Record:
         identifier, pathname = values["identifier"], values["pathname"]
@@ -224,30 +221,22 @@ class NotificationProcessor:
             self.queue_manager = replace(self.queue_manager, **values)
         return Changed(**place, object="machine", identifier=self.queue_manager.identifier, changes=changes)
 
-    def _queue_created(self, place: Place, guid: UUID, server: str | None) -> Record:
+    def _read_queue(self, place: Place, guid: UUID, server: str | None, *, created: bool = False) -> Record:
+        """Apply the state that a queue has in the directory; only one that was created may be new."""
         found = self._read(place, Queue, guid, server, READ_QUEUE)
         if isinstance(found, Ignored):
             return found
-        if rule := rule_against_pathname(found.pathname) or self._rule_against_computer(found.pathname):
-            return Ignored(**place, rule=rule, identifier=guid, detail=found.pathname)
         known = self.queues.get(guid)
-        return self._add(place, Queue(**found.attributes())) if known is None else self._refresh(place, known, found)
-
-    def _queue_changed(self, place: Place, guid: UUID, server: str | None) -> Record:
-        found = self._read(place, Queue, guid, server, READ_QUEUE)
-        if isinstance(found, Ignored):
-            return found
-        if rule := self._rule_against_computer(found.pathname):
+        rule = rule_against_pathname(found.pathname) or self._rule_against_computer(found.pathname)
+        if rule is None and known is not None and self.queues.at(found.pathname) not in (None, known):
+            rule = Rule.PATHNAME_TAKEN
+        if rule is not None:
             return Ignored(**place, rule=rule, identifier=guid, detail=found.pathname)
-        known = self.queues.get(guid)
-        if known is None:
+        if known is not None:
+            return self._change(place, known, found.attributes())
+        if not created:
             return Ignored(**place, rule=Rule.NOT_FOUND, identifier=guid)
-        return self._refresh(place, known, found)
-
-    def _refresh(self, place: Place, known: Queue, found: Queue) -> Record:
-        if self.queues.at(found.pathname) not in (None, known):
-            return Ignored(**place, rule=Rule.PATHNAME_TAKEN, identifier=found.identifier, detail=found.pathname)
-        return self._change(place, known, found.attributes())
+        return self._add(place, Queue(**found.attributes()))
 
     def _machine_changed(self, place: Place, guid: UUID, server: str | None) -> Record:
         if guid != self.queue_manager.identifier:

@@ -380,9 +380,10 @@ class _Queues:
     @staticmethod
     def _rule_against(queue: _Queue, event: Event, read: Mapping[str, Any], occupant: _Queue | None) -> Rule | None:
         """The rule by which a receiver with these queues ignores an event that is judged to be applied."""
-        if event.operation == "create":
-            path = read.get("pathname")
-            return None if path is None else rule_against_pathname(path)
+        path = read.get("pathname")
+        rule = None if path is None else rule_against_pathname(path)
+        if rule is not None or event.operation == "create":
+            return rule
         if queue.exists is False:
             return Rule.NOT_FOUND
         return None if occupant is None or event.operation == "delete" else Rule.PATHNAME_TAKEN

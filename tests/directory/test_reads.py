@@ -107,6 +107,20 @@ def test_offline(enterprise: MemoryDirectory) -> None:
     assert local.read_directory(Queue, [directory.Equal("identifier", ELSEWHERE.identifier)]) == ELSEWHERE
 
 
+def test_a_directory_that_is_lost_while_it_is_checked(enterprise: MemoryDirectory) -> None:
+    class Once(Unreachable):
+        def _search(self, element: Any, filters: Any, attributes: Any) -> Iterator[Any]:
+            found = super()._search(element, filters, attributes)
+            self.reachable = False
+            return found
+
+    away = Once(enterprise)
+    local = QueueManagerDirectory(away, HERE, [ORDERS])
+    away.reachable = True
+    assert not local.check_online()
+    assert local.offline
+
+
 @row("DR-04")
 def test_next(enterprise: MemoryDirectory) -> None:
     handle = enterprise.read_directory_begin(QueueManager)

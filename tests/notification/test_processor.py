@@ -10,6 +10,7 @@ import pytest
 from msmqwire import mqcn
 from msmqwire.directory import MemoryDirectory, Queue, QueueManager
 from msmqwire.errors import DirectoryError
+from msmqwire.formatname import parse_path_name
 from msmqwire.notification.audit import Changed, Created, Deleted, Disregarded, Ignored, Place, Record
 from msmqwire.notification.envelope import AuthenticationLevel, Envelope
 from msmqwire.notification.judgement import Rule
@@ -116,6 +117,11 @@ def test_r11_a_path_of_no_public_queue_makes_no_queue(path: str, rule: Rule) -> 
         assert isinstance(record, Ignored)
         assert (record.identifier, record.detail) == (p.SPARE, path)
     assert len(processor.queues) == 0
+    known = p.queue(p.SPARE, "spare")
+    processor = p.processor([known], MemoryDirectory([Queue(identifier=p.SPARE, pathname=path)]))
+    for (record,) in (processor.process(p.version_2(2, p.SPARE)), processor.refresh()):
+        assert rule_of(record) is rule
+    assert list(processor.queues) == [known]
 
 
 def test_p6_another_machine_s_quota_is_not_ours(processor: NotificationProcessor) -> None:
@@ -181,6 +187,15 @@ def test_e3_a_queue_of_another_computer_in_the_directory() -> None:
     processor = p.processor([p.queue(p.ORDERS, "orders")], directory)
     for event in (1, 2):
         assert rule_of(processor.process(p.version_2(event, p.ORDERS))[0]) is Rule.OTHER_COMPUTER
+
+
+@pytest.mark.parametrize("computer", ["here\\b", "here\\private$x", "b\\here"])
+def test_e3_a_computer_ends_at_the_last_backslash_of_a_path(computer: str) -> None:
+    path = f"{computer}\\orders"
+    assert parse_path_name(path).computer == computer
+    processor = p.processor(directory=MemoryDirectory([Queue(identifier=p.ORDERS, pathname=path)]))
+    for body in (p.version_1(p.create(p.ORDERS, path)), p.version_2(1, p.ORDERS)):
+        assert rule_of(processor.process(body, p.SIGNED)[0]) is Rule.OTHER_COMPUTER
 
 
 def test_e4_known_and_unknown_queues() -> None:

@@ -73,7 +73,7 @@ class ReferenceProcessor:
         return None
 
     def is_local(self, pathname: str) -> bool:
-        computer, _, rest = pathname.partition("\\")
+        computer, _, rest = pathname.rpartition("\\")
         names = self.machine["computer_name"].lower(), self.machine["qualified_computer_name"].lower()
         return rest != "" and computer.lower() in names
 
@@ -148,7 +148,7 @@ class ReferenceProcessor:
             return ("ignored", "not_in_directory")
         if event == 4:
             return self.change(self.machine, {name: found[name] for name, _ in MACHINE.values()}, "machine")
-        if event == 1 and (rule := invalid(found["pathname"])):
+        if rule := invalid(found["pathname"]):
             return ("ignored", rule)
         if not self.is_local(found["pathname"]):
             return ("ignored", "other_computer")
