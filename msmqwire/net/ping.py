@@ -71,6 +71,9 @@ class _Waiter(asyncio.DatagramProtocol):
 class PingServer(asyncio.DatagramProtocol):
     """Answers pings at one UDP address: [MS-MQQB] 3.1.7.7. An answer is as long as its request.
 
+    A datagram from the port that the server itself listens on is ignored: an answer looks like a request, so two servers
+    would answer each other forever after one datagram with a forged source.
+
     No error of its socket ends it. Each is counted by name; an unusable socket is opened anew, with the delays of
     ``Backoff``.
 
@@ -121,8 +124,9 @@ class PingServer(asyncio.DatagramProtocol):
 
     def datagram_received(self, data: bytes, source: tuple[str, int]) -> None:
         """Answer to the source; other datagrams than requests are ignored."""
-        answer = answer_ping(data, self._identifier, refuse=self._refuses(source[0]))
-        if answer and self._transport is not None:
+        if self._transport is None or source[1] == self.address[1]:
+            return
+        if answer := answer_ping(data, self._identifier, refuse=self._refuses(source[0])):
             self._transport.sendto(answer, source)
 
     def error_received(self, exc: Exception) -> None:

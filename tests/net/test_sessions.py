@@ -283,6 +283,32 @@ def test_networks_count_as_addresses() -> None:
     assert network_of("::ffff:10.0.0.1") == "10.0.0.1"
 
 
+def test_ping_responders_do_not_answer_each_other() -> None:
+    """An answer has the form of a request: one datagram with a forged source would keep two servers busy forever."""
+    request = Ping(0, 1, GUID.bytes_le).pack()
+
+    async def main() -> bytes:
+        loop = asyncio.get_running_loop()
+        async with net.serve(Store(), port=0, identifier=GUID) as server:
+            await server.answer_pings(0)
+            target = server._pings[0].address
+            with (
+                socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other_server,
+                socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client,
+            ):
+                other_server.bind(("127.0.0.2", target[1]))
+                for sender in (other_server, client):
+                    sender.setblocking(False)
+                    sender.sendto(request, target)
+                answer = await asyncio.wait_for(loop.sock_recv(client, 100), 30)
+                # Datagrams are answered in turn, so that of the other server has had its turn
+                with pytest.raises(BlockingIOError):
+                    other_server.recv(100)
+                return answer
+
+    assert len(asyncio.run(main())) == len(request)
+
+
 @pytest.mark.parametrize(
     "data", [b"x" * 24, Ping(0, 1, GUID.bytes_le, signature=1).pack(), Ping(1, 7, GUID.bytes_le).pack()]
 )
