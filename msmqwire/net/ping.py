@@ -71,8 +71,8 @@ class _Waiter(asyncio.DatagramProtocol):
 class PingServer(asyncio.DatagramProtocol):
     """Answers pings at one UDP address: [MS-MQQB] 3.1.7.7. An answer is as long as its request.
 
-    A datagram from the port that the server itself listens on is ignored: an answer looks like a request, so two servers
-    would answer each other forever after one datagram with a forged source.
+    A datagram from the port that the server itself listens on is ignored: an answer looks like a request, so two
+    servers would answer each other forever after one datagram with a forged source.
 
     No error of its socket ends it. Each is counted by name; an unusable socket is opened anew, with the delays of
     ``Backoff``.
