@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from msmqwire.discovery.client import WaitUntil
-from msmqwire.discovery.rates import NetworkBuckets, Rate, TokenBucket
+from msmqwire.discovery.rates import Rate, TokenBuckets
 from msmqwire.discovery.server import DiscoveryServer, Policy, Refusal
 from msmqwire.notification.schedule import INTERVAL, NotificationServer
 from tests.discovery import runs
@@ -23,10 +23,10 @@ ROOT = Path(__file__).parent.parent
 @pytest.mark.parametrize("kind", ["total", "network"])
 def test_a_rate(kind: str) -> None:
     rate = Rate(1, burst=3)
-    total, networks = TokenBucket(rate), NetworkBuckets(rate, prefix=24, capacity=9)
+    buckets = TokenBuckets(rate) if kind == "total" else TokenBuckets(rate, prefix=24, capacity=9)
 
     def take(now: int) -> bool:
-        return total.take(now) if kind == "total" else networks.take(0x0A000001, now)
+        return buckets.take(0x0A000001, now)
 
     assert [take(100 * DAY) for _ in range(5)] == [True, True, True, False, False]
     # A day back: not refused for a day, and not full again

@@ -47,51 +47,35 @@ class Rate:
         return (self.burst - 1) * self.interval
 
 
-class TokenBucket:
-    """One bucket, initially full; ``kept`` of its tokens are for privileged takers only."""
+class TokenBuckets:
+    """A token bucket for each network of ``prefix`` bits, initially full; with prefix 0 one for all addresses.
 
-    def __init__(self, rate: Rate, kept: int = 0) -> None:
+    There are at most ``capacity`` buckets. Beyond that, the bucket that least recently gave a token is dropped, which
+    fills it; it is one of the fullest. Forged source addresses therefore take no more memory, and the bucket for all
+    addresses still limits the answers. ``kept`` tokens of each bucket are for privileged takers only.
+    """
+
+    def __init__(self, rate: Rate, *, prefix: int = 0, capacity: int = 1, kept: int = 0) -> None:
         self._interval, self._patience = rate.interval, rate.patience
-        self._full_at: int | None = None
+        self._shift = 32 - prefix
+        self._capacity = capacity
+        self._full_at: OrderedDict[int, int] = OrderedDict()
         self.keep(kept)
+
+    def __len__(self) -> int:
+        return len(self._full_at)
 
     def keep(self, tokens: int) -> None:
         """Have ``tokens`` for privileged takers only from now on."""
         self._kept = tokens * self._interval
 
-    def take(self, now: int, *, privileged: bool = False) -> bool:
-        """Take a token; False if there is none."""
-        full_at = now if self._full_at is None or self._full_at < now else self._full_at
-        # No bucket is emptier than empty, unless the clock went back: that must not refuse for as long
-        self._full_at = full_at = min(full_at, now + self._patience + self._interval)
-        if full_at - now > self._patience - (0 if privileged else self._kept):
-            return False
-        self._full_at += self._interval
-        return True
-
-
-class NetworkBuckets:
-    """A bucket for each network, at most ``capacity`` of them.
-
-    Beyond that, the bucket that least recently gave a token is dropped, which fills it; it is one of the fullest.
-    Forged source addresses therefore take no more memory, and the bucket for all networks still limits the answers.
-    """
-
-    def __init__(self, rate: Rate, *, prefix: int, capacity: int) -> None:
-        self._interval, self._patience = rate.interval, rate.patience
-        self._shift = 32 - prefix
-        self._capacity = capacity
-        self._full_at: OrderedDict[int, int] = OrderedDict()
-
-    def __len__(self) -> int:
-        return len(self._full_at)
-
-    def take(self, address: int, now: int) -> bool:
+    def take(self, address: int, now: int, *, privileged: bool = False) -> bool:
         """Take a token of the network that contains an IPv4 address; False if it has none."""
         network = address >> self._shift
         full_at = self._full_at.get(network, now)
+        # No bucket is emptier than empty, unless the clock went back: that must not refuse for as long
         full_at = max(now, min(full_at, now + self._patience + self._interval))
-        if full_at - now > self._patience:
+        if full_at - now > self._patience - (0 if privileged else self._kept):
             self._full_at[network] = full_at
             return False
         self._full_at[network] = full_at + self._interval

@@ -15,7 +15,7 @@ from ipaddress import IPv4Network
 from socket import AF_INET, inet_pton
 from typing import Literal
 
-from msmqwire.discovery.rates import ByteWindow, NetworkBuckets, Rate, TokenBucket
+from msmqwire.discovery.rates import ByteWindow, Rate, TokenBuckets
 from msmqwire.mqsd import DirectoryServiceServer, TopologyClientRequest, TopologyServerReply, encode
 
 #: Bytes of a request in its IP form: [MS-MQSD] 2.2.2.
@@ -299,7 +299,7 @@ class DiscoveryServer:
             return self._refuse(Refusal.NETWORK_BYTES)
         if not self._networks.take(address, now):
             return self._refuse(Refusal.NETWORK_RATE)
-        if not self._total.take(now, privileged=allowed):
+        if not self._total.take(address, now, privileged=allowed):
             return self._refuse(Refusal.TOTAL_RATE)
         self._bytes.add(address, reply.size, now)
         if in_own_site:
@@ -317,9 +317,10 @@ def _rates(policy: Policy) -> tuple[Rate, int, Rate]:
     return policy.network_rate, policy.network_prefix, policy.total_rate
 
 
-def _buckets(policy: Policy) -> tuple[NetworkBuckets, TokenBucket]:
-    networks = NetworkBuckets(policy.network_rate, prefix=policy.network_prefix, capacity=_NETWORKS_REMEMBERED)
-    return networks, TokenBucket(policy.total_rate, _kept(policy))
+def _buckets(policy: Policy) -> tuple[TokenBuckets, TokenBuckets]:
+    """The buckets of networks, and the one of all networks together."""
+    networks = TokenBuckets(policy.network_rate, prefix=policy.network_prefix, capacity=_NETWORKS_REMEMBERED)
+    return networks, TokenBuckets(policy.total_rate, kept=_kept(policy))
 
 
 def _kept(policy: Policy) -> int:

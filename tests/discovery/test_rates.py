@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from msmqwire.discovery.rates import NetworkBuckets, Rate, TokenBucket
+from msmqwire.discovery.rates import Rate, TokenBuckets
 
 SECOND = 1_000_000_000
 
@@ -36,19 +36,19 @@ WAITS = st.lists(st.integers(0, 5) | st.integers(0, SECOND) | st.integers(0, 100
 
 @given(RATES, WAITS)
 def test_gives_what_a_bucket_with_tokens_gives(rate: Rate, waits: list[int]) -> None:
-    model, bucket, now = Bucket(rate), TokenBucket(rate), 0
-    networks = NetworkBuckets(rate, prefix=24, capacity=1)
+    model, total, now = Bucket(rate), TokenBuckets(rate), 0
+    networks = TokenBuckets(rate, prefix=24, capacity=1)
     for wait in waits:
         now += wait
         expected = model.take(now)
-        assert bucket.take(now) == expected
+        assert total.take(now % 1_000, now) == expected
         assert networks.take(0x0A140119, now) == expected
 
 
 def test_a_clock_that_does_not_begin_at_0() -> None:
     for start in (-5 * SECOND, 0, 10**18):
-        bucket = TokenBucket(Rate(1, 2))
-        assert [bucket.take(start) for _ in range(3)] == [True, True, False]
+        bucket = TokenBuckets(Rate(1, 2))
+        assert [bucket.take(0, start) for _ in range(3)] == [True, True, False]
 
 
 @pytest.mark.parametrize(("per_second", "burst"), [(0, 1), (-1, 1), (1e10, 1), (float("nan"), 1), (1, 0)])
@@ -58,7 +58,7 @@ def test_rates_that_are_none(per_second: float, burst: int) -> None:
 
 
 def test_the_network_answered_least_recently_is_forgotten() -> None:
-    buckets = NetworkBuckets(Rate(1, 1), prefix=32, capacity=3)
+    buckets = TokenBuckets(Rate(1, 1), prefix=32, capacity=3)
     assert all(buckets.take(address, address) for address in (1, 2, 3))
     assert buckets.take(1, 2 * SECOND)
     assert not buckets.take(2, 3)  # being refused does not count as use
@@ -70,7 +70,7 @@ def test_the_network_answered_least_recently_is_forgotten() -> None:
 
 
 def test_memory_does_not_grow_with_the_number_of_sources() -> None:
-    buckets = NetworkBuckets(Rate(1, 1), prefix=24, capacity=1000)
+    buckets = TokenBuckets(Rate(1, 1), prefix=24, capacity=1000)
     addresses = random.Random(7)
     tracemalloc.start()
     try:
