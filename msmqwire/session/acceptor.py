@@ -60,6 +60,9 @@ class Acceptor(Session):
     [MessagesAcknowledged(message_ids=(1,))]
     """
 
+    _waiting_ec = SessionState.WAITING_EC_MSG
+    _waiting_cp = SessionState.WAITING_CP_MSG
+
     def __init__(
         self,
         identifier: UUID | None = None,
@@ -78,13 +81,10 @@ class Acceptor(Session):
 
     def connection_made(self, now: float) -> None:
         """A peer has connected: [MS-MQQB] 3.1.5.10."""
-        self._start_initialization(SessionState.WAITING_EC_MSG, now)
+        self._start_initialization(now)
 
     def _receive_establish_connection(self, packet: mqqb.EstablishConnection, now: float) -> None:
         """[MS-MQQB] 3.1.5.3.1."""
-        if self.state is not SessionState.WAITING_EC_MSG:
-            self._unexpected(packet, now)
-            return
         self.remote_queue_manager = packet.client_guid
         refusal = None
         if packet.server_guid not in (NIL, self.identifier):  # S12
@@ -102,14 +102,11 @@ class Acceptor(Session):
         if refusal is not None:
             self._close(CloseReason.REFUSED, refusal, now)
         else:
-            self.state = SessionState.WAITING_CP_MSG
+            self.state = self._waiting_cp
             self._start(Timer.SESSION_INITIALIZATION, self.settings.initialization_timeout, now)  # S13
 
     def _receive_connection_parameters(self, packet: mqqb.ConnectionParameters, data: bytes, now: float) -> None:
         """[MS-MQQB] 3.1.5.4.1."""
-        if self.state is not SessionState.WAITING_CP_MSG:
-            self._unexpected(packet, now)
-            return
         self.received_window_size = packet.window_size
         # Echoed as received, but in range for the own timers (S19)
         self.ack_wait_timeout = ACK_TIMEOUTS.clamp(packet.ack_timeout)

@@ -39,6 +39,9 @@ class Initiator(Session):
         Seconds since 1970, UTC: SentTime of messages, and which of them have expired.
     """
 
+    _waiting_ec = SessionState.WAITING_ECR_MSG
+    _waiting_cp = SessionState.WAITING_CPR_MSG
+
     def __init__(
         self,
         identifier: UUID | None = None,
@@ -73,7 +76,7 @@ class Initiator(Session):
         if remote_queue_manager is not None:
             self._server_guid = remote_queue_manager
         self.remote_queue_manager = self._server_guid
-        self._start_initialization(SessionState.WAITING_ECR_MSG, now)
+        self._start_initialization(now)
         request = mqqb.EstablishConnection(
             client_guid=self.identifier,
             server_guid=self._server_guid,
@@ -119,9 +122,6 @@ class Initiator(Session):
 
     def _receive_establish_connection(self, packet: mqqb.EstablishConnection, now: float) -> None:
         """[MS-MQQB] 3.1.5.3.2."""
-        if self.state is not SessionState.WAITING_ECR_MSG:
-            self._unexpected(packet, now)
-            return
         if packet.refused:
             self._close(CloseReason.REFUSED, f"queue manager {packet.server_guid} refused the session", now)
             return
@@ -142,13 +142,10 @@ class Initiator(Session):
             window_size=self.settings.window_size,
         )
         self._output.append(mqqb.encode(parameters))
-        self.state = SessionState.WAITING_CPR_MSG
+        self.state = self._waiting_cp
 
     def _receive_connection_parameters(self, packet: mqqb.ConnectionParameters, data: bytes, now: float) -> None:
         """[MS-MQQB] 3.1.5.4.2."""
-        if self.state is not SessionState.WAITING_CPR_MSG:
-            self._unexpected(packet, now)
-            return
         self.received_window_size = packet.window_size
         self._open(now)
 

@@ -18,7 +18,6 @@ _NIL = bytes(16)
 _FLAGS_AT = 2
 _LARGEST_ORDINAL = 0xFFFFFFFF
 _U32 = struct.Struct("<I")
-_SESSION_HEADER = struct.Struct("<HHIHHHH")
 
 
 @dataclass(slots=True, eq=False)
@@ -33,11 +32,11 @@ class OutgoingMessagePosition:
     recoverable_sequence_number: int = 0
     received_session_ack: bool = False
 
-    def with_session_header(self, header: tuple[int, int, int, int, int, int]) -> bytes:
+    def with_session_header(self, header: bytes) -> bytes:
         """The packet with a SessionHeader, which stands after its PacketSize: [MS-MQMQ] 2.2.20.4."""
         packet = bytearray(self.packet)
         packet[_FLAGS_AT] |= FLAG_SESSION
-        return bytes(packet) + _SESSION_HEADER.pack(*header, 0)
+        return bytes(packet) + header
 
 
 class OutgoingMessageTable:

@@ -10,6 +10,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from enum import StrEnum
+from typing import ClassVar
 from uuid import UUID, uuid4
 
 from msmqwire import mqqb
@@ -25,7 +26,7 @@ from msmqwire.session.events import (
     SessionClosed,
     SessionOpened,
 )
-from msmqwire.session.framing import QUEUE_MANAGER_ADDRESS, FramingError, PacketReader
+from msmqwire.session.framing import QUEUE_MANAGER_ADDRESS, SESSION_HEADER_SIZE, FramingError, PacketReader
 from msmqwire.session.history import MessageIDHistory
 from msmqwire.session.limit import MessageLimit
 from msmqwire.session.numbers import latest, on_wire
@@ -82,6 +83,10 @@ class Session(ABC):
     last_acked_recoverable_msg_seq_number, received_window_size : int
         The counts of [MS-MQQB] 3.1.1.3.1, not reduced to the 16 bits that they have on the wire.
     """
+
+    #: The states in which an EstablishConnection packet and a ConnectionParameters packet are expected.
+    _waiting_ec: ClassVar[SessionState]
+    _waiting_cp: ClassVar[SessionState]
 
     def __init__(
         self,
@@ -205,8 +210,8 @@ class Session(ABC):
         self._reader = PacketReader(self.settings.max_packet_size)
         self.outgoing.start_session()
 
-    def _start_initialization(self, state: SessionState, now: float) -> None:
-        self._initialize(state)
+    def _start_initialization(self, now: float) -> None:
+        self._initialize(self._waiting_ec)
         self._start(Timer.SESSION_INITIALIZATION, self.settings.initialization_timeout, now)  # S13
         self._start(Timer.SESSION_CLEANUP, self.settings.cleanup_timeout, now)
 
@@ -292,24 +297,22 @@ class Session(ABC):
                 self._close(CloseReason.REFUSED, "the peer refused the session in a SessionAck packet", now)
             else:
                 self._receive_session_header(packet, now)
-        elif isinstance(packet, mqqb.EstablishConnection):
+        elif isinstance(packet, mqqb.EstablishConnection) and self.state is self._waiting_ec:
             self._receive_establish_connection(packet, now)
-        elif isinstance(packet, mqqb.ConnectionParameters):
-            if packet.refused and self.state in (SessionState.WAITING_CP_MSG, SessionState.WAITING_CPR_MSG):  # S15
+        elif isinstance(packet, mqqb.ConnectionParameters) and self.state is self._waiting_cp:
+            if packet.refused:  # S15
                 self._close(CloseReason.REFUSED, "the peer refused the session in a ConnectionParameters packet", now)
             else:
                 self._receive_connection_parameters(packet, data, now)
         else:
-            self._unexpected(packet, now)
+            detail = f"{type(packet).__name__} packet in state {self.state}"
+            self._close(CloseReason.UNEXPECTED_PACKET, detail, now)
 
     @abstractmethod
     def _receive_establish_connection(self, packet: mqqb.EstablishConnection, now: float) -> None: ...
 
     @abstractmethod
     def _receive_connection_parameters(self, packet: mqqb.ConnectionParameters, data: bytes, now: float) -> None: ...
-
-    def _unexpected(self, packet: object, now: float) -> None:
-        self._close(CloseReason.UNEXPECTED_PACKET, f"{type(packet).__name__} packet in state {self.state}", now)
 
     def _receive_session_header(self, header: mqqb.SessionHeader | mqqb.SessionAck, now: float) -> None:
         """[MS-MQQB] 3.1.5.5."""
@@ -451,7 +454,7 @@ class Session(ABC):
         if Timer.SESSION_ACK_WAIT not in self._timers:
             self._start_ack_wait(now)
         if self.unacked_received_msg_count and self._ack_is_late(now):
-            self._output.append(position.with_session_header(self._session_header()))
+            self._output.append(position.with_session_header(self._session_ack()[-SESSION_HEADER_SIZE:]))
         else:
             self._output.append(position.packet)
 
@@ -462,32 +465,28 @@ class Session(ABC):
 
     def _send_session_ack(self) -> None:
         """[MS-MQQB] 3.1.6.4."""
-        acked, first, flags, sent, recoverable_sent, window = self._session_header()
-        packet = mqqb.SessionAck(
-            ack_sequence_number=acked,
-            recoverable_msg_ack_seq_number=first,
-            recoverable_msg_ack_flags=flags,
-            user_msg_sequence_number=sent,
-            recoverable_msg_seq_number=recoverable_sent,
-            window_size=window,
-        )
-        self._output.append(mqqb.encode(packet))
+        self._output.append(self._session_ack())
 
-    def _session_header(self) -> tuple[int, int, int, int, int, int]:
-        """The fields of a SessionHeader, filled once, when it is sent (S6); the timer is stopped (S14)."""
+    def _session_ack(self) -> bytes:
+        """A SessionAck packet, which ends with a SessionHeader: filled once, when it is sent (S6).
+
+        The timer is stopped (S14).
+        """
         flags = self.recoverable_msg_ack_flags
-        first = self.last_acked_recoverable_msg_seq_number + 1 if flags else 0  # S10
+        packet = mqqb.SessionAck(
+            ack_sequence_number=on_wire(self.message_received_count),
+            recoverable_msg_ack_seq_number=on_wire(self.last_acked_recoverable_msg_seq_number + 1)
+            if flags
+            else 0,  # S10
+            recoverable_msg_ack_flags=flags,
+            user_msg_sequence_number=on_wire(self.message_sent_count),
+            recoverable_msg_seq_number=on_wire(self.recoverable_message_sent_count),
+            window_size=self.settings.window_size,
+        )
         self.recoverable_msg_ack_flags = self.unacked_received_msg_count = self._unacked_received_bytes = 0
         self.last_acked_recoverable_msg_seq_number = self.recoverable_message_received_count
         self._timers.pop(Timer.SESSION_ACK_SEND, None)
-        return (
-            on_wire(self.message_received_count),
-            on_wire(first),
-            flags,
-            on_wire(self.message_sent_count),
-            on_wire(self.recoverable_message_sent_count),
-            self.settings.window_size,
-        )
+        return mqqb.encode(packet)
 
 
 def _is_stored(number: int, first: int, flags: int) -> bool:
