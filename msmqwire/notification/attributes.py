@@ -8,7 +8,7 @@ from uuid import UUID
 
 from msmqwire.directory.elements import NAME_ATTRIBUTES, DirectoryObject, Queue, QueueManager
 from msmqwire.errors import EncodeError
-from msmqwire.notification.carried_attributes import CREATED_QUEUE, NUMBERED, UPDATED_MACHINE, UPDATED_QUEUE
+from msmqwire.notification.carried_attributes import CREATED_QUEUE, MEANINGS, UPDATED_MACHINE, UPDATED_QUEUE
 from msmqwire.properties import PROPID_Q_PATHNAME, by_number
 from msmqwire.propvariant import encode
 
@@ -46,7 +46,7 @@ def property_value(element: Queue | QueueManager, attribute: str, propid: int) -
         The attribute was not read, or the PROPID cannot have its value. The error names object and attribute.
     """
     value = read_attribute(element, attribute)
-    meanings = NUMBERED.get(propid)
+    meanings = MEANINGS.get(propid)
     try:
         if meanings is not None:
             value = meanings.index(value)
@@ -78,22 +78,18 @@ def notified_attributes(
     if command == "delete":
         return {}
     if kind == "machine":
-        return _attributes(QueueManager, UPDATED_MACHINE, values)
+        return _attributes(UPDATED_MACHINE, values)
     if command == "change":
-        return _attributes(Queue, UPDATED_QUEUE, values)
+        return _attributes(UPDATED_QUEUE, values)
     # PROPID_Q_PATHNAME takes precedence over PathName
-    return {**_attributes(Queue, CREATED_QUEUE, values), "pathname": values.get(PROPID_Q_PATHNAME) or path_name}
+    return {**_attributes(CREATED_QUEUE, values), "pathname": values.get(PROPID_Q_PATHNAME) or path_name}
 
 
-def _attributes(
-    element: type[Queue | QueueManager], table: Mapping[int, str], values: Mapping[int, Any]
-) -> dict[str, Any]:
-    return {
-        name: _attribute(element, name, propid, values[propid]) for propid, name in table.items() if propid in values
-    }
+def _attributes(table: Mapping[int, str], values: Mapping[int, Any]) -> dict[str, Any]:
+    return {name: _attribute(propid, values[propid]) for propid, name in table.items() if propid in values}
 
 
-def _attribute(element: type[Queue | QueueManager], name: str, propid: int, value: Any) -> Any:
-    if propid in NUMBERED:
-        return element.attribute_type(name)(NUMBERED[propid][value])
+def _attribute(propid: int, value: Any) -> Any:
+    if propid in MEANINGS:
+        return MEANINGS[propid][value]
     return value if isinstance(value, int | str | UUID) else bytes(value)

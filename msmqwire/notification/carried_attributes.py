@@ -10,12 +10,11 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
+from msmqwire.directory.elements import PrivacyLevel, Scope
 from msmqwire.mqcn.property_sets import CREATED, MACHINE_CHANGES, QUEUE_CHANGES
 from msmqwire.properties import by_name
 
 _FLAG = (False, True)
-_PRIVACY_LEVEL = ("none", "optional", "body")
-_SCOPE = ("site", "enterprise")
 
 # PROPID, attribute, and for an enumeration what its numbers stand for, from 0
 _QUEUE: tuple[tuple[str, str, tuple[Any, ...]], ...] = (
@@ -27,12 +26,12 @@ _QUEUE: tuple[tuple[str, str, tuple[Any, ...]], ...] = (
     ("PROPID_Q_JOURNAL_QUOTA", "journal_quota", ()),
     ("PROPID_Q_CREATE_TIME", "create_time", ()),
     ("PROPID_Q_MODIFY_TIME", "modify_time", ()),
-    ("PROPID_Q_SCOPE", "scope", _SCOPE),
+    ("PROPID_Q_SCOPE", "scope", tuple(Scope)),
     ("PROPID_Q_SECURITY", "security", ()),
     ("PROPID_Q_PATHNAME", "pathname", ()),
     ("PROPID_Q_LABEL", "label", ()),
     ("PROPID_Q_AUTHENTICATE", "authentication", _FLAG),
-    ("PROPID_Q_PRIV_LEVEL", "privacy_level", _PRIVACY_LEVEL),
+    ("PROPID_Q_PRIV_LEVEL", "privacy_level", tuple(PrivacyLevel)),
     ("PROPID_Q_TRANSACTION", "transactional", _FLAG),
 )
 _MACHINE: tuple[tuple[str, str, tuple[Any, ...]], ...] = (
@@ -62,7 +61,7 @@ UPDATED_QUEUE = _attributes(_QUEUE, QUEUE_CHANGES)
 UPDATED_MACHINE = _attributes(_MACHINE[:-1], MACHINE_CHANGES)
 
 #: What the numbers of an attribute stand for, from 0, by PROPID.
-NUMBERED: Mapping[int, tuple[Any, ...]] = MappingProxyType(
+MEANINGS: Mapping[int, tuple[Any, ...]] = MappingProxyType(
     {_NUMBERS[name]: values for name, _, values in (*_QUEUE, *_MACHINE) if values}
 )
 

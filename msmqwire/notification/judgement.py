@@ -24,7 +24,7 @@ from msmqwire.formatname import parse_batch, parse_path_name
 from msmqwire.formatname.schema import QUEUE_TYPES
 from msmqwire.mqcn import STRICT, ChangeNotificationMessage, NotificationBatch, NotificationUpdate, decode
 from msmqwire.mqcn.schema import OBJECTS, OPERATIONS
-from msmqwire.notification.carried_attributes import CREATED_QUEUE, NUMBERED, UPDATED_QUEUE
+from msmqwire.notification.carried_attributes import CREATED_QUEUE, MEANINGS, UPDATED_QUEUE
 from msmqwire.notification.envelope import (
     AuthenticationLevel,
     Envelope,
@@ -295,7 +295,7 @@ def _rule_against_message(update: NotificationUpdate) -> Rule | None:
     if command == "create" and not (values.get(PROPID_Q_PATHNAME) or update.path_name):
         return Rule.NO_PATHNAME
     carried = CREATED_QUEUE if command == "create" else UPDATED_QUEUE
-    wrong = any(values[propid] >= len(NUMBERED[propid]) for propid in carried.keys() & NUMBERED.keys() & values.keys())
+    wrong = any(values[propid] >= len(MEANINGS[propid]) for propid in carried.keys() & MEANINGS.keys() & values.keys())
     return Rule.VALUE if wrong else None
 
 
@@ -389,7 +389,7 @@ def _disregarding(batch: NotificationBatch) -> NDArray[np.uint8]:
     created = is_update & is_queue & (operation == _CREATE)
     changed = is_update & is_queue & (operation == _CHANGE)
     against = np.zeros(len(batch), np.uint8)
-    for propid, meanings in NUMBERED.items():
+    for propid, meanings in MEANINGS.items():
         if propid in CREATED_QUEUE:
             values, rows = _first_of_rows(batch, propid)
             wrong = rows[values >= len(meanings)]
