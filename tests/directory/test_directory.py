@@ -44,6 +44,24 @@ def names_of(element: type[DirectoryObject]) -> tuple[str, ...]:
     return (*MAPPING[element], *DERIVED[element])
 
 
+@pytest.mark.parametrize("element", MAPPING, ids=lambda element: element.__name__)
+def test_all_objects_with_all_attributes(
+    directory: Directory, memory: MemoryDirectory, element: type[DirectoryObject]
+) -> None:
+    expected = {each.identifier: each for each in memory.read_all(element, attributes=names_of(element))}
+    found = {each.identifier: each for each in directory.read_all(element, attributes=names_of(element))}
+    assert found == expected
+    assert len(found) > 0
+
+
+def test_every_attribute_has_a_value_that_is_not_its_default(memory: MemoryDirectory) -> None:
+    """A gate proves that it checked something: a wrong name of an attribute would read as the default."""
+    for element in MAPPING:
+        for name in names_of(element):
+            default = element.__dataclass_fields__[name].default
+            assert any(getattr(each, name) != default for each in memory.read_all(element)) or name == "scope"
+
+
 #: [MS-MQDSSM] 3.1.6.11.1, 3.1.6.11.2, 3.1.6.11.4 to 3.1.6.11.6
 DEFAULTS: dict[type[DirectoryObject], dict[str, Any]] = {
     Enterprise: {
