@@ -440,6 +440,7 @@ class TablesReader(ClosingIterator[tuple[str, "pa.RecordBatch"]]):
         """Close the file that is being read. Record batches stay valid; there are no more of them."""
         self._ready.clear()
         self._calls.close()
+        self._end = None
         self._capture.close()
 
     def _has_ended(self) -> bool:

@@ -330,7 +330,7 @@ def test_many_batches(hold: bool) -> None:
 def test_memory_does_not_grow() -> None:
     data = build.pcap([build.plain(REQUEST)] * 60_000)
     seen = []
-    with capture.read_table(io.BytesIO(data)) as reader:
+    with capture.read_table(io.BytesIO(data), block_size=1 << 20) as reader:
         for batch in reader:
             seen.append(allocated_bytes())
             del batch
@@ -340,9 +340,10 @@ def test_memory_does_not_grow() -> None:
 
 @pytest.mark.parametrize("jobs", [1, 2])
 @pytest.mark.parametrize("most", [None, 1])
-def test_memory_returns_at_once(jobs: int, most: int | None) -> None:
-    """Read to the end or left early: nothing waits for the garbage collector."""
-    data = build.pcap([build.plain(REQUEST)] * 40_000)
+@pytest.mark.parametrize("rows", [4_000, 80_000])
+def test_memory_returns_at_once(jobs: int, most: int | None, rows: int) -> None:
+    """Read to the end or left early, its end read ahead or not: nothing waits for the garbage collector."""
+    data = build.pcap([build.plain(REQUEST)] * rows)
     gc.collect()
     gc.disable()
     before = allocated_bytes()
