@@ -115,7 +115,7 @@ class ReadOptions:
     strict: bool = False
     limits: StreamLimits = field(default_factory=StreamLimits)
     file_limits: FileLimits = field(default_factory=FileLimits)
-    block_size: int = 1 << 20
+    block_size: int = 2 << 20
     jobs: int = 1
     resume: Checkpoint | None = None
     stop: Checkpoint | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ import pyarrow as pa
 from msmqwire.capture import ReadOptions, TablesReader
 from msmqwire.capture.options import time_text
 from msmqwire.columns.plain import guid_text, plain
-from msmqwire.insight.groups import Groups, integers, numbers, pc
+from msmqwire.insight.groups import BLOCK_SIZE, Groups, integers, numbers, pc
 from msmqwire.insight.protocols import UNKNOWN
 from msmqwire.insight.rows import Files, Rows, seen_text
 from msmqwire.insight.rules import COLUMNS, LENGTH_FIELDS, RULES, SEVERITIES, Joined, Rule
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 __all__ = ["CapturedRows", "Detector", "Finding"]
 
 _LIMIT = 10_000
-# A batch costs as much as a thousand rows of it, so that large ones halve the time
-_BLOCK_SIZE = 4 << 20
 _LENGTHS = ("length", "after")
 _PORTS = ("src_port", "dst_port")
 _STREAMED = ("messages", "sessions")
@@ -89,8 +87,8 @@ class CapturedRows(TablesReader):
     ) -> None:
         columns = {name: (*COLUMNS[name], *(more or {}).get(name, ())) for name in COLUMNS}
         columns = {name: tuple(dict.fromkeys(wanted)) for name, wanted in columns.items()}
-        chosen = ReadOptions.of(options, {"columns": columns, "guid": "binary"})
-        super().__init__(source, COLUMNS, replace(chosen, block_size=max(chosen.block_size, _BLOCK_SIZE)))
+        options = options or ReadOptions(block_size=BLOCK_SIZE)
+        super().__init__(source, COLUMNS, ReadOptions.of(options, {"columns": columns, "guid": "binary"}))
 
     def _read(self, block: Block) -> Iterator[tuple[str, pa.RecordBatch]]:
         for name, batch in super()._read(block):

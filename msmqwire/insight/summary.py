@@ -13,7 +13,7 @@ from msmqwire.capture import ReadOptions, read_tables
 from msmqwire.columns.plain import guid_text
 from msmqwire.errors import counted
 from msmqwire.insight._column import Column
-from msmqwire.insight.groups import Groups, numbers, pc
+from msmqwire.insight.groups import BLOCK_SIZE, Groups, numbers, pc
 from msmqwire.insight.rows import FRAMES, Files, Rows
 from msmqwire.insight.sections import COLUMNS, FLOWS, SECTIONS, Section, contributions
 from msmqwire.insight.views import conversations, hosts, timeline
@@ -249,5 +249,6 @@ def _batches(source: Any, options: ReadOptions | None) -> Iterator[tuple[str, pa
                 raise ValueError("options are for captures; other rows are summarized as they are")
             yield from source
             return
+    options = options or ReadOptions(block_size=BLOCK_SIZE)
     with read_tables(source, options=ReadOptions.of(options, {"columns": COLUMNS, "guid": "binary"})) as reader:
         yield from reader

@@ -70,8 +70,10 @@ def main(name: str, room: int) -> None:
     with tempfile.TemporaryFile(buffering=0) as file:  # reading it takes no memory
         file.write(build.pcap(islice(frames, most)))
         file.seek(0)
-        limits = capture.StreamLimits(ahead=1 << 30, memory=1 << 30, streams=1 << 20)
-        with capture.open(file, limits=limits, columns=()) as blocks, open("/proc/self/statm") as sizes:
+        options = capture.ReadOptions(
+            limits=capture.StreamLimits(ahead=1 << 30, memory=1 << 30, streams=1 << 20), columns=(), block_size=1 << 20
+        )
+        with capture.open(file, options) as blocks, open("/proc/self/statm") as sizes:
             ctypes.CDLL(None).malloc_trim(0)  # what was freed would be used first
             used = int(sizes.read().split()[0]) * resource.getpagesize()
             before = resource.getrlimit(resource.RLIMIT_AS)
