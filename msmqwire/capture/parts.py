@@ -50,8 +50,15 @@ class Part:
         """The files of a source that belong to the part."""
         names = [file.name for file in files]
         for checkpoint in (self.resume, self.stop):
-            if checkpoint is not None and checkpoint.file not in names:
+            if checkpoint is None:
+                continue
+            if checkpoint.file not in names:
                 raise ValueError(f"the checkpoint is in {checkpoint.file}, which is not among the files of the source")
+            if names.count(checkpoint.file) > 1:
+                raise ValueError(
+                    f"the checkpoint is in {checkpoint.file}, and the source has several files of this name: name each "
+                    "file once, and give file objects a name of their own"
+                )
         first = 0 if self.resume is None else names.index(self.resume.file)
         if self.stop is None:
             return files[first:]

@@ -140,6 +140,18 @@ def test_other_arguments(some_checkpoint: Checkpoint, tmp_path: Path) -> None:
         capture.checkpoints(path, 0)
 
 
+def test_a_file_that_the_source_names_twice(some_checkpoint: Checkpoint) -> None:
+    """The name of a checkpoint does not say which of them it is in."""
+    path = some_checkpoint.file
+    for part in ({"resume": some_checkpoint}, {"stop": some_checkpoint}):
+        with pytest.raises(ValueError, match="the source has several files of this name: name each file once"):
+            read([path, path], **part)
+    data = Path(path).read_bytes()
+    *_, last = capture.checkpoints([io.BytesIO(data), io.BytesIO(data)], 1, ports=PORTS)
+    with pytest.raises(ValueError, match="give file objects a name of their own"):
+        read([io.BytesIO(data), io.BytesIO(data)], stop=last)
+
+
 class Named:
     """A binary file that has a name."""
 
