@@ -17,6 +17,7 @@ import lz4.frame
 import pytest
 
 from msmqwire import capture
+from msmqwire.capture.files import compression
 from msmqwire.errors import CaptureError
 from tests.capture import build
 from tests.capture.reading import Dribble, read
@@ -144,9 +145,13 @@ def test_a_bomb_is_not_read_to_its_end() -> None:
     assert stats.bytes_read < 70 << 20
 
 
-def test_a_disk_that_fails_is_no_damage() -> None:
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("error", [OSError(5, "Input/output error"), OSError("lost"), EOFError(), KeyError("lost")])
+def test_a_disk_that_fails_is_no_damage(form: str, error: Exception) -> None:
+    """Whatever the file raises: libraries that read from other machines have exceptions of their own."""
+
     class Failing(io.RawIOBase):
-        data = io.BytesIO(gzip.compress(DATA)[:100])
+        data = io.BytesIO(FORMS[form](DATA)[:100])
 
         def readable(self) -> bool:
             return True
@@ -154,11 +159,24 @@ def test_a_disk_that_fails_is_no_damage() -> None:
         def readinto(self, view: memoryview) -> int:  # type: ignore[override]
             count = self.data.readinto(view)
             if not count:
-                raise OSError(5, "Input/output error")
+                raise error
             return count
 
-    with pytest.raises(OSError, match="Input/output error"):
+    with pytest.raises(type(error)) as raised:
         read(Failing())
+    assert raised.value is error
+
+
+def test_a_lack_of_memory_is_no_damage(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Failing:
+        eof, needs_input, unused_data = False, True, b""
+
+        def decompress(self, data: bytes, size: int) -> bytes:
+            raise MemoryError
+
+    monkeypatch.setitem(compression._FORMS, b"BZh", ("bzip2", lambda file, memory: compression._Streams(file, Failing)))
+    with pytest.raises(MemoryError):
+        read(FORMS["bzip2"](DATA))
 
 
 @pytest.mark.parametrize(

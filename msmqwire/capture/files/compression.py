@@ -145,14 +145,11 @@ class Decompressed:
             return 0
         try:
             count = self._reader.readinto1(view)
-        except EOFError:
-            self.problem = f"the {self._form} stream is truncated after {self._given} decompressed bytes"
-            return 0
-        except OSError as error:
-            if error.errno is not None:  # an error of the disk, not of the data
-                raise
-            return self._malformed(error)
+        except MemoryError:
+            raise
         except Exception as error:  # each library has a type of its own
+            if error is self._counted.failure:  # of the file, not of the data
+                raise
             return self._malformed(error)
         self._given += count
         if self._given > RATIO_COUNTS_FROM and self._given > LARGEST_RATIO * self._counted.count:
@@ -163,25 +160,34 @@ class Decompressed:
         return count
 
     def _malformed(self, error: Exception) -> int:
-        self.problem = f"the {self._form} stream is malformed after {self._given} decompressed bytes: {error}"
+        after = f"after {self._given} decompressed bytes"
+        if isinstance(error, EOFError):
+            self.problem = f"the {self._form} stream is truncated {after}"
+            return 0
+        self.problem = f"the {self._form} stream is malformed {after}: {error}"
         if "memory" in str(error).lower():  # so do both libraries that have a limit
             self.problem += f"; the limit is {self._memory} bytes (FileLimits.memory)"
         return 0
 
 
 class _Counted(io.RawIOBase):
-    """A binary file that counts what was read of it."""
+    """A binary file that counts what was read of it, and keeps the exception of a read that failed."""
 
     def __init__(self, file: io.RawIOBase) -> None:
         self._file = file
         self.count = 0
+        self.failure: Exception | None = None
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, view: Any) -> int | None:
-        count = self._file.readinto(view)
-        if count is None:
-            raise BlockingIOError(errno.EAGAIN, "cannot be read without waiting; give a file in blocking mode")
+        try:
+            count = self._file.readinto(view)
+            if count is None:
+                raise BlockingIOError(errno.EAGAIN, "cannot be read without waiting; give a file in blocking mode")
+        except Exception as error:
+            self.failure = error
+            raise
         self.count += count
         return count
