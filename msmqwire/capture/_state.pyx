@@ -1,7 +1,7 @@
 """The state of a reader as bytes: its place in its file, open TCP streams, IP datagrams in fragments.
 
     reader:      of the front of the file: size u16, CRC-32 u32; searching u8, where from u64; section
-    section:     byte order u8, begun u8, interfaces
+    section:     byte order u8, interfaces
     streams:     count u32, then each flow, the oldest first: Flow, part of a BaseHeader, part of a packet, Run, pieces,
                  those of a SYN that was not answered
     datagrams:   count u32, then each, the oldest first: Datagram, its bytes; then fragments that were complete: Repeat
@@ -12,7 +12,7 @@ not trusted: whatever they are, nothing is read or written out of bounds.
 """
 
 from libc.stddef cimport size_t
-from libc.stdint cimport uint8_t, uint32_t, uint64_t
+from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport malloc
 from libc.string cimport memcpy, memset
 
@@ -22,10 +22,10 @@ from msmqwire.capture.frames._fragments cimport (
     COVERAGE_WORDS, DATAGRAM_HEADER, LARGEST_DATAGRAM, MOST_ARRIVALS, MOST_DATAGRAMS, MOST_REPEATS, Datagram, Fragments,
     Repeat, free_fragments, put_newest,
 )
-from msmqwire.capture.frames._frame cimport LARGEST_FRAME
+from msmqwire.capture.frames._frame cimport LARGEST_FRAME, Origin
 from msmqwire.capture.tcp._flows cimport (
-    NO_FLOW, Flow, FlowTable, Head, Origin, Piece, Pieces, Run, Streams, add_flow, find_flow, free_table, grow_packet,
-    hold_piece, open_head, open_run, piece_data,
+    NO_FLOW, Flow, FlowTable, Head, Piece, Pieces, Run, Streams, add_flow, family_of, find_flow, free_table,
+    grow_packet, hold_piece, open_head, open_run, piece_data,
 )
 from msmqwire.capture.tcp._streams cimport StreamTable
 from msmqwire.columns._buffer cimport Buffer, allocate, allocate_zeroed
@@ -58,18 +58,18 @@ _SEARCH = struct.Struct("=?Q")
 
 
 cdef bytes section_state(FileReader reader):
-    """The section that was begun, and its interfaces."""
+    """The byte order of the section, and its interfaces."""
     cdef const char* interfaces = <const char*>reader.section.interfaces
     cdef size_t size = reader.section.count * sizeof(Interface)
-    return bytes((reader.section.swapped, reader.section.begun)) + (interfaces[:size] if size else b"")
+    return bytes((reader.section.swapped,)) + (interfaces[:size] if size else b"")
 
 
 cdef int set_section(FileReader reader, bytes state) except -1:
-    cdef size_t size = <size_t>len(state) - 2
-    reader.section.swapped, reader.section.begun = state[0], state[1]
+    cdef size_t size = <size_t>len(state) - 1
+    reader.section.swapped = state[0]
     reader.section.count = size // sizeof(Interface)
     reader.interfaces = allocate(size)
-    memcpy(reader.interfaces.data, <const char*>state + 2, size)
+    memcpy(reader.interfaces.data, <const char*>state + 1, size)
     reader.section.interfaces = <Interface*>reader.interfaces.data
     return 0
 
@@ -92,7 +92,7 @@ def resume_reader(FileReader reader, seek, uint64_t place, uint64_t frames, byte
         The state is of another file, or malformed.
     """
     cdef Py_ssize_t section = _FRONT.size + _SEARCH.size
-    if len(state) < section + 2 or (<size_t>(len(state) - section) - 2) % sizeof(Interface):
+    if len(state) <= section or <size_t>(len(state) - section - 1) % sizeof(Interface):
         raise malformed_state()
     seek(place)
     size, checksum = _FRONT.unpack_from(state)
@@ -166,7 +166,7 @@ cdef void mark_files(const Streams* streams, uint32_t* seen) noexcept:
     cdef size_t i
     while index != NO_FLOW:
         flow = &streams.table.flows[index]
-        seen[flow.file] = 1
+        seen[flow.seen.file] = 1
         if flow.filled >= BASE_HEADER_SIZE:
             seen[flow.last.file] = 1
         else:
@@ -178,7 +178,7 @@ cdef void mark_files(const Streams* streams, uint32_t* seen) noexcept:
         mark_files_of_pieces(&flow.next_pieces, seen)
         index = flow.newer
     while datagram != NULL:
-        seen[datagram.file] = 1
+        seen[datagram.first.file] = 1
         datagram = datagram.newer
 
 
@@ -229,7 +229,7 @@ cdef int save_flow(list parts, const Flow* flow, const uint32_t* numbers) except
     saved.data = <uint8_t*><size_t>(flow.data != NULL)
     saved.pieces.first = saved.pieces.last = NULL
     saved.next_pieces.first = saved.next_pieces.last = NULL
-    saved.file = numbers[flow.file]
+    saved.seen.file = numbers[flow.seen.file]
     if flow.filled >= BASE_HEADER_SIZE:
         saved.last.file = numbers[flow.last.file]
     else:  # what was there of the packet before
@@ -275,7 +275,7 @@ cdef int save_datagram(list parts, const Datagram* datagram, const uint32_t* num
     saved.data = NULL
     saved.newer = saved.older = NULL
     saved.capacity = 0
-    saved.file = numbers[datagram.file]
+    saved.first.file = numbers[datagram.first.file]
     while at < datagram.end:
         if is_covered(datagram, at):
             memcpy(data.data + at, datagram.data + DATAGRAM_HEADER + at, min(<size_t>UNIT, datagram.end - at))
@@ -326,12 +326,15 @@ cdef int copy_next(Cursor* cursor, void* target, size_t size) except -1:
     return 0
 
 
+cdef bint is_family(uint16_t family) noexcept:
+    return family == IPV4 or family == IPV6
+
+
 cdef bint is_possible(const Flow* flow, uint32_t files) noexcept:
     """Whether a flow could be, as far as memory depends on it."""
-    cdef uint64_t family = flow.endpoints.ports >> 32 & 0xFFFF
-    if family != IPV4 and family != IPV6:
+    if not is_family(family_of(&flow.endpoints)):
         return False
-    if flow.file >= files or flow.last.file >= files or flow.position >= POSITIONS_END:
+    if flow.seen.file >= files or flow.last.file >= files or flow.position >= POSITIONS_END:
         return False
     if flow.run != NULL and not (flow.searching and flow.filled < BASE_HEADER_SIZE):
         return False
@@ -432,7 +435,7 @@ cdef int restore_datagram(Fragments* fragments, Cursor* cursor, uint32_t files) 
     data = take(cursor, saved.end)
     if data == NULL or saved.end >= LARGEST_DATAGRAM or (saved.total and saved.total != saved.end):
         raise malformed_state()
-    if saved.file >= files or (saved.address_size != 4 and saved.address_size != 16):
+    if saved.first.file >= files or not is_family(saved.family):
         raise malformed_state()
     for unit in range(<size_t>COVERAGE_WORDS * 64):
         if is_covered(&saved, unit * UNIT):

@@ -15,6 +15,11 @@ cdef enum AddressFamily:
     IPX = 10
 
 
+cdef inline size_t address_size(int family) noexcept nogil:
+    """The bytes of an address of this family."""
+    return 16 if family == IPV6 else 4 if family == IPV4 else 10
+
+
 cdef size_t format_address(const uint8_t* address, uint8_t* target) noexcept nogil
 
 

@@ -30,7 +30,6 @@ cdef class FileReader:
     cdef bint last
     cdef bint growing
     cdef uint64_t size         # where the file ends, even if it has grown since
-    cdef bint timed            # datagrams are chosen by their times
     cdef object stats
     cdef bint pcapng
     cdef bytes front           # the first bytes, that identify the file

@@ -12,9 +12,11 @@ from libc.string cimport memcpy, memmove, memset
 from msmqwire.capture.files._blocks cimport FULL_BLOCK, Block, ColumnSlot, Pool, rows_of
 from msmqwire.capture.files._pcap cimport PCAP_HEADER, find_record, read_pcap_header, record_length, walk_pcap
 from msmqwire.capture.files._pcapng cimport (
-    Interface, block_length, find_block, is_frame, is_section, number, read_interface, read_section, walk_pcapng,
+    Interface, block_length, find_block, is_frame, is_section, read_interface, read_section, walk_pcapng,
 )
-from msmqwire.capture.files.window cimport FULL, INTERFACE, LARGEST_RECORD, LOST, MORE, SECTION, SKIP, Stop, Window
+from msmqwire.capture.files.window cimport (
+    FULL, INTERFACE, LARGEST_RECORD, LOST, MORE, SECTION, SKIP, Stop, Window, number,
+)
 from msmqwire.capture.frames._fragments cimport give_up_datagrams
 from msmqwire.capture.frames._frame cimport (
     BLOCK_ENDS_DIFFER, LINK_TYPES, RECORD_CUT, UNSUPPORTED_KINDS, Counts, Problem, malformed,
@@ -87,7 +89,6 @@ cdef class FileReader:
         self.growing = growing
         self.size = size
         self.section.most = most_interfaces
-        self.timed = selection is not None and selection.selection.by_time
         self.stats = stats
         self.limit = END_OF_FILE
         self.carry = pool.carry  # one file of a pool is read at a time
@@ -224,7 +225,7 @@ cdef class FileReader:
         cdef Buffer data
         cdef Buffer gathered = None
         cdef Buffer spans = self.pool.row_spans()
-        cdef ColumnSlot columns = self.pool.column_slot() if self.pool.columns or self.timed else None
+        cdef ColumnSlot columns = self.pool.column_slot() if self.pool.columns or self.selection is not None else None
         cdef Rows rows = rows_of(self.pool, spans, columns)
         cdef PacketMemory memory
         cdef size_t held = 0  # rows whose payloads are gathered, and their bytes

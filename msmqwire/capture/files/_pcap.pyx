@@ -10,7 +10,9 @@ from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 from msmqwire.capture.files.dispatch cimport take_general, take_plain
-from msmqwire.capture.files.window cimport FOLLOWED, FULL, LOST, MORE, Stop, Window, reach
+from msmqwire.capture.files.window cimport (
+    FOLLOWED, FULL, LOST, MORE, SECOND, Stop, Window, fetch_ahead, number, reach,
+)
 from msmqwire.capture.frames._frame cimport (
     FRACTION, FRAME_OVER_ORIGINAL, FRAME_TOO_LARGE, LARGEST_FRAME, Counts, Frame, malformed,
 )
@@ -18,23 +20,16 @@ from msmqwire.capture.frames._layers cimport LINK_ETHERNET, PLAIN_SPACE, Ports
 from msmqwire.capture.frames._rows cimport Rows
 from msmqwire.capture.tcp._flows cimport NO_FLOW, Streams
 from msmqwire.wire.cursor cimport load_u16, load_u32
-from msmqwire.wire.simd cimport wire_bswap16, wire_bswap32, wire_prefetch, wire_unlikely
+from msmqwire.wire.simd cimport wire_bswap16, wire_bswap32, wire_unlikely
 
 cdef enum:
     MICROSECOND_MAGIC = 0xA1B2C3D4
     NANOSECOND_MAGIC = 0xA1B23C4D
     VERSION_MAJOR = 2
     RECORD_HEADER = 16
-    SECOND = 1000000000  # nanoseconds
     MILLION = 1000000
     DAY = 86400
     LARGEST_ORIGINAL = 1 << 24
-    AHEAD = 1024  # bytes: far enough for memory to answer while the records between are read
-    CACHE_LINE = 64
-
-
-cdef inline uint32_t number(const uint8_t* source, bint swapped) noexcept nogil:
-    return wire_bswap32(load_u32(source)) if swapped else load_u32(source)
 
 
 cdef inline int64_t time_of(const uint8_t* record, int64_t unit, bint swapped) noexcept nogil:
@@ -140,8 +135,7 @@ cdef inline Stop walk(
     frame.number = counts.frames
     while record < records_end:
         captured = number(record + 8, swapped)
-        wire_prefetch(record + AHEAD)
-        wire_prefetch(record + AHEAD + CACHE_LINE)
+        fetch_ahead(record)
         if wire_unlikely(captured > <size_t>(end - record) - RECORD_HEADER and captured <= LARGEST_FRAME):
             break
         frame.data = record + RECORD_HEADER

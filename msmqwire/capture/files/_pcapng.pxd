@@ -8,9 +8,6 @@ from msmqwire.capture.frames._frame cimport Counts
 from msmqwire.capture.frames._layers cimport Ports
 from msmqwire.capture.frames._rows cimport Rows
 from msmqwire.capture.tcp._flows cimport Streams
-from msmqwire.wire.cursor cimport load_u32
-from msmqwire.wire.simd cimport wire_bswap32
-
 
 # An interface description, made ready for turning its time stamps into nanoseconds.
 cdef struct Interface:
@@ -25,14 +22,9 @@ cdef struct Interface:
 
 cdef struct Section:
     bint swapped           # numbers are big-endian
-    bint begun
     const Interface* interfaces
     size_t count
     size_t most            # interfaces that are kept
-
-
-cdef inline uint32_t number(const uint8_t* source, bint swapped) noexcept nogil:
-    return wire_bswap32(load_u32(source)) if swapped else load_u32(source)
 
 
 cdef bint is_frame(uint32_t kind) noexcept nogil

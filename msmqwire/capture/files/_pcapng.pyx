@@ -16,7 +16,7 @@ from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 from msmqwire.capture.files.dispatch cimport take_general, take_plain
 from msmqwire.capture.files.window cimport (
-    FULL, INTERFACE, LARGEST_RECORD, LOST, MORE, SECTION, SKIP, Stop, Window, reach,
+    FULL, INTERFACE, LARGEST_RECORD, LOST, MORE, SECOND, SECTION, SKIP, Stop, Window, fetch_ahead, number, reach,
 )
 from msmqwire.capture.frames._frame cimport (
     BLOCK_ENDS_DIFFER, BLOCK_LENGTH, BLOCK_TOO_LARGE, FRAME_OVER_BLOCK, FRAME_TOO_LARGE, INTERFACE_LIMIT,
@@ -26,7 +26,7 @@ from msmqwire.capture.frames._layers cimport LINK_ETHERNET, PLAIN_SPACE, Ports
 from msmqwire.capture.frames._rows cimport Rows
 from msmqwire.capture.tcp._flows cimport NO_FLOW, Streams
 from msmqwire.wire.cursor cimport load_u16, load_u32
-from msmqwire.wire.simd cimport wire_bswap16, wire_bswap32, wire_prefetch, wire_unlikely
+from msmqwire.wire.simd cimport wire_bswap16, wire_bswap32, wire_unlikely
 
 cdef enum:
     SECTION_HEADER = 0x0A0D0D0A
@@ -50,17 +50,12 @@ cdef enum:
     INTERFACE_FIXED = 20
     SIMPLE_FIXED = 16
     PACKET_FIXED = 32
-    AHEAD = 1024  # bytes: far enough for memory to answer while the blocks between are read
-    CACHE_LINE = 64
 
 # Codes of options
 cdef enum:
     END_OF_OPTIONS = 0
     TIME_RESOLUTION = 9
     TIME_OFFSET = 14
-
-cdef enum:
-    SECOND = 1000000000  # nanoseconds
 
 # The first second, on both sides of 1970, whose nanoseconds do not all fit in 64 bits
 cdef uint64_t SECONDS_END = 9223372036
@@ -109,7 +104,6 @@ cdef Stop read_section(Window* window, Section* section, Counts* counts) noexcep
         malformed(counts, offset, 0, SECTION_ORDER, 0, magic)
         return LOST
     section.swapped = magic != BYTE_ORDER_MAGIC
-    section.begun = True
     section.interfaces = NULL
     section.count = 0
     length = block_length(window, section)
@@ -401,8 +395,7 @@ cdef inline Stop walk(
     while block < blocks_end:
         kind = number(block, swapped)
         length = number(block + 4, swapped)
-        wire_prefetch(block + AHEAD)
-        wire_prefetch(block + AHEAD + CACHE_LINE)
+        fetch_ahead(block)
         if wire_unlikely(kind == SECTION_HEADER):
             stop = SECTION
             break

@@ -17,11 +17,10 @@ from msmqwire.capture.frames._layers cimport (
 )
 from msmqwire.capture.frames._rows cimport (
     MOST_ASSEMBLED, MOST_PATHS, Ends, Rows, ends_of_ip, ends_of_ipv4, ends_of_ipx, is_wanted, keep_memory,
-    note_lost, note_transport, put_row, put_row_inside,
+    note_lost, note_transport, put_row,
 )
 from msmqwire.capture.tcp._flows cimport Streams
 from msmqwire.capture.tcp._streams cimport says_nothing, take_segment
-from msmqwire.wire._address cimport IPV4, IPV6
 from msmqwire.wire.simd cimport wire_unlikely
 from msmqwire.wire._transport cimport Transport
 
@@ -58,7 +57,7 @@ cdef inline bint take_plain(
     if wanted(ports, frame.data + 34):
         ends = ends_of_ipv4(frame.data + 14, frame.data + 34, Transport.UDP)
         if is_wanted(rows, &ends, frame.timed, frame.time):
-            put_row(rows, columns, frame, &ends, frame.data + 42, length - UDP_HEADER)
+            put_row(rows, columns, frame, &ends, frame.data + 42, length - UDP_HEADER, 0)
             return True
     elif wire_unlikely(may_be_tunnel(frame.data + 36)):
         return False
@@ -78,7 +77,7 @@ cdef inline bint add_fragment(
         counts.fragment_conflicts += 1
         name_addresses(
             describe(counts, counts.file, frame.offset, frame.number, FRAGMENT_DIFFERS, 0, 0),
-            IPV4 if found.part.address_size == 4 else IPV6, found.part.address_size, found.part.src, found.part.dst,
+            found.part.family, found.part.src, found.part.dst,
         )
     if fragments.complete == NULL:
         counts.fragments += 1
@@ -142,7 +141,7 @@ cdef inline bint take_part(
         else:
             if found.protocol == IPX_PACKET:
                 note_transport(rows, Transport.IPX)
-            put_row_inside(rows, columns, frame, &ends, found)
+            put_row(rows, columns, frame, &ends, found.payload, found.size, found.path)
             if rows.first_frame != NULL:
                 rows.first_frame[rows.count - 1] = frame_of(datagram, place_of(datagram, found.payload))
     if status == FOUND:
@@ -160,7 +159,7 @@ cdef inline void take_frame(const Frame* frame, const Ports* ports, Rows* rows, 
     cdef Ends ends
     cdef int status = find_packet(frame.data, frame.size, frame.link, ports, &found)
     if status == PART:
-        ends.family = IPV6 if found.part.address_size == 16 else IPV4
+        ends.family = found.part.family
         ends.src = found.part.src
         ends.dst = found.part.dst
         ends.src_port = ends.dst_port = ends.src  # a fragment has no ports, and the table no column of them
@@ -177,7 +176,7 @@ cdef inline void take_frame(const Frame* frame, const Ports* ports, Rows* rows, 
         return
     rows.link[rows.count] = <uint16_t>frame.link
     rows.offset[rows.count] = frame.offset
-    put_row(rows, True, frame, &ends, frame.data, frame.size)
+    put_row(rows, True, frame, &ends, frame.data, frame.size, 0)
 
 
 cdef inline bint take_general(
@@ -187,7 +186,6 @@ cdef inline bint take_general(
     cdef Packet found
     cdef int status
     cdef Problem* problem
-    cdef size_t size
     cdef Ends ends
     if columns and wire_unlikely(rows.frames_only):
         take_frame(frame, ports, rows, counts)
@@ -214,14 +212,13 @@ cdef inline bint take_general(
             return False
         if wire_unlikely(status != FOUND):
             problem = malformed(counts, frame.offset, frame.number, PAYLOAD_CUT, found.needed, found.available)
-            size = 16 if ends.family == IPV6 else 4 if ends.family == IPV4 else 10
-            name_addresses(problem, ends.family, size, ends.src, ends.dst)
+            name_addresses(problem, ends.family, ends.src, ends.dst)
             name_ports(problem, ends.src_port, ends.dst_port)
             note_lost(rows, found.missing)
             rows.cut += 1
         if found.protocol != UDP_PROTOCOL:
             note_transport(rows, Transport.IPX)
-        put_row_inside(rows, columns, frame, &ends, &found)
+        put_row(rows, columns, frame, &ends, found.payload, found.size, found.path)
     else:
         count_without_row(counts, frame, status, &found)
     return True

@@ -1,9 +1,10 @@
 """IP datagrams in fragments: RFC 791, RFC 8200 4.5."""
 
 from libc.stddef cimport size_t
-from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
-from msmqwire.capture.frames._frame cimport Counts, Frame
+from msmqwire.capture.frames._frame cimport Counts, Frame, Origin
+from msmqwire.wire._address cimport IPV6
 
 cdef enum:
     MOST_DATAGRAMS = 256     # incomplete at one time; the oldest is given up for another
@@ -18,7 +19,7 @@ cdef enum:
 cdef struct Part:
     const uint8_t* src
     const uint8_t* dst
-    size_t address_size
+    uint16_t family
     uint32_t protocol
     uint32_t identification
     uint32_t path        # the encapsulations around it
@@ -42,7 +43,7 @@ cdef struct Datagram:
     uint32_t protocol
     uint32_t identification
     uint32_t path
-    size_t address_size
+    uint16_t family
     uint64_t[COVERAGE_WORDS] covered
     size_t units         # that are covered
     size_t total         # 0 while the last fragment is missing
@@ -51,11 +52,7 @@ cdef struct Datagram:
     size_t capacity
     bint foreign
     bint repeats         # all its fragments are those of a datagram that was complete
-    bint timed
-    int64_t time         # of the fragment captured first
-    uint32_t file        # of the same fragment
-    uint64_t offset      # of its record
-    uint64_t frame       # its number
+    Origin first         # of the fragment captured first
     Arrival[MOST_ARRIVALS] arrivals
     size_t arrival_count
     Datagram* newer
@@ -82,6 +79,11 @@ cdef struct Fragments:
     Datagram* complete    # the datagram that is complete and not read yet, else NULL
     uint64_t lifetime     # nanoseconds after its first fragment in which a datagram may become complete
     Repeat[MOST_REPEATS] repeats  # by the low bits of the fingerprint
+
+
+cdef inline uint8_t* header_of(const Datagram* datagram) noexcept nogil:
+    """The IP header of a complete datagram."""
+    return datagram.data + (0 if datagram.family == IPV6 else 20)
 
 
 cdef Assembly add_part(

@@ -10,8 +10,8 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memcmp, memcpy, memset
 
-from msmqwire.capture.frames._frame cimport INCOMPLETE, Counts, Frame, describe, name_addresses
-from msmqwire.wire._address cimport IPV4, IPV6
+from msmqwire.capture.frames._frame cimport INCOMPLETE, Counts, Frame, describe, name_addresses, origin_of
+from msmqwire.wire._address cimport IPV6, address_size
 from msmqwire.wire.cursor cimport load_u64
 
 
@@ -21,9 +21,9 @@ cdef Datagram* find_datagram(Fragments* fragments, const Part* part) noexcept no
     while datagram != NULL:
         if (
             datagram.identification == part.identification and datagram.protocol == part.protocol
-            and datagram.address_size == part.address_size
-            and memcmp(datagram.addresses, part.src, part.address_size) == 0
-            and memcmp(datagram.addresses + 16, part.dst, part.address_size) == 0
+            and datagram.family == part.family
+            and memcmp(datagram.addresses, part.src, address_size(part.family)) == 0
+            and memcmp(datagram.addresses + 16, part.dst, address_size(part.family)) == 0
         ):
             return datagram
         datagram = datagram.older
@@ -54,11 +54,10 @@ cdef void give_up(Fragments* fragments, Datagram* datagram, Counts* counts) noex
         counts.incomplete += 1
         name_addresses(
             describe(
-                counts, datagram.file, datagram.offset, datagram.frame, INCOMPLETE,
+                counts, datagram.first.file, datagram.first.offset, datagram.first.frame, INCOMPLETE,
                 min(datagram.units * 8, datagram.end), 0,
             ),
-            IPV4 if datagram.address_size == 4 else IPV6, datagram.address_size, datagram.addresses,
-            &datagram.addresses[16],
+            datagram.family, datagram.addresses, &datagram.addresses[16],
         )
     take_out(fragments, datagram)
     free_datagram(datagram)
@@ -101,17 +100,13 @@ cdef Datagram* begin_datagram(
     give_up_datagrams(fragments, MOST_DATAGRAMS - 1, counts)
     if datagram == NULL:
         return NULL
-    memcpy(datagram.addresses, part.src, part.address_size)
-    memcpy(datagram.addresses + 16, part.dst, part.address_size)
-    datagram.address_size = part.address_size
+    memcpy(datagram.addresses, part.src, address_size(part.family))
+    memcpy(datagram.addresses + 16, part.dst, address_size(part.family))
+    datagram.family = part.family
     datagram.protocol = part.protocol
     datagram.identification = part.identification
     datagram.path = part.path
-    datagram.timed = frame.timed
-    datagram.time = frame.time
-    datagram.file = counts.file
-    datagram.offset = frame.offset
-    datagram.frame = frame.number
+    datagram.first = origin_of(frame, counts.file)
     put_newest(fragments, datagram)
     return datagram
 
@@ -163,7 +158,7 @@ cdef uint64_t fingerprint_of(const Part* part) noexcept nogil:
     cdef uint64_t word = mixed(part.protocol, <uint64_t>part.identification << 32 | part.offset << 1 | part.more)
     cdef uint64_t last = 0
     cdef size_t at = 0
-    while at < 2 * part.address_size:  # the destination follows the source
+    while at < 2 * address_size(part.family):  # the destination follows the source
         memcpy(&last, part.src + at, 4)
         word = mixed(word, last)
         at += 4
@@ -204,12 +199,12 @@ cdef void remember(Fragments* fragments, const Datagram* datagram, const Frame* 
 
 cdef void write_header(Datagram* datagram) noexcept nogil:
     """Write the IP header that the ends of rows and streams are read from."""
-    cdef size_t size = datagram.address_size
-    cdef uint8_t* ip = datagram.data + (0 if size == 16 else 20)
+    cdef size_t size = address_size(datagram.family)
     memset(datagram.data, 0, DATAGRAM_HEADER)
-    ip[0] = 0x60 if size == 16 else 0x45
-    memcpy(ip + (8 if size == 16 else 12), datagram.addresses, size)
-    memcpy(ip + (24 if size == 16 else 16), datagram.addresses + 16, size)
+    header_of(datagram)[0] = 0x60 if datagram.family == IPV6 else 0x45
+    # Both versions end with the addresses
+    memcpy(datagram.data + DATAGRAM_HEADER - 2 * size, datagram.addresses, size)
+    memcpy(datagram.data + DATAGRAM_HEADER - size, datagram.addresses + 16, size)
 
 
 cdef uint64_t frame_of(const Datagram* datagram, size_t place) noexcept nogil:
@@ -242,7 +237,7 @@ cdef Datagram* datagram_of(
     cdef bint repeated = is_repeat(fragments, fingerprint, frame)
     if datagram != NULL and (
         (datagram.repeats and not repeated)
-        or (datagram.timed and frame.timed and not is_within(fragments, datagram.time, frame.time))
+        or (datagram.first.timed and frame.timed and not is_within(fragments, datagram.first.time, frame.time))
     ):
         give_up(fragments, datagram, counts)
         datagram = NULL

@@ -4,7 +4,7 @@ from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
-from msmqwire.wire._address cimport ADDRESS_FAMILY_AT, ADDRESS_SIZE
+from msmqwire.wire._address cimport ADDRESS_FAMILY_AT, ADDRESS_SIZE, address_size
 
 cdef enum:
     LARGEST_FRAME = 262144  # captured bytes, as in libpcap and Wireshark; a larger length is not plausible
@@ -103,6 +103,27 @@ cdef struct Frame:
     uint64_t offset    # of its record in the file
 
 
+# Where bytes were captured.
+cdef struct Origin:
+    uint32_t file     # its number among the files of the capture
+    bint timed
+    uint64_t frame
+    int64_t time
+    uint64_t offset   # of the record in the file
+    uint64_t first_frame  # the one with the first of the bytes, if they came in IP fragments; else the same
+
+
+cdef inline Origin origin_of(const Frame* frame, uint32_t file) noexcept nogil:
+    """The origin of bytes that are in a frame."""
+    cdef Origin origin
+    origin.file = file
+    origin.timed = frame.timed
+    origin.frame = origin.first_frame = frame.number
+    origin.time = frame.time
+    origin.offset = frame.offset
+    return origin
+
+
 # Counts of the frames that a kernel read, not yet added to CaptureStats.
 cdef struct Counts:
     uint32_t file      # the file that is being read
@@ -141,12 +162,12 @@ cdef inline Problem* describe(
 
 
 cdef inline void name_addresses(
-    Problem* problem, uint16_t family, size_t size, const void* src, const void* dst
+    Problem* problem, uint16_t family, const void* src, const void* dst
 ) noexcept nogil:
-    """Note the addresses of a problem that was described, which have so many bytes."""
+    """Note the addresses of a problem that was described."""
     if problem != NULL:
-        memcpy(problem.src, src, size)
-        memcpy(problem.dst, dst, size)
+        memcpy(problem.src, src, address_size(family))
+        memcpy(problem.dst, dst, address_size(family))
         memcpy(&problem.src[ADDRESS_FAMILY_AT], &family, 2)
         memcpy(&problem.dst[ADDRESS_FAMILY_AT], &family, 2)
 

@@ -5,17 +5,18 @@ OTHER as soon as this is certain; it is malformed only while it may have a paylo
 """
 
 from libc.stddef cimport size_t
-from libc.stdint cimport uint8_t, uint32_t, uint64_t
+from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 
 from msmqwire.capture.frames._encapsulations cimport (
     TYPE_ETHERNET, TYPE_MPLS, TYPE_PPP, TYPE_PPPOE, is_encapsulation, is_tunnel_port, read_by_port, read_by_protocol,
     read_by_type, read_radiotap, read_wlan, unsupported_protocol,
 )
-from msmqwire.capture.frames._fragments cimport DATAGRAM_HEADER, Datagram, Part
+from msmqwire.capture.frames._fragments cimport DATAGRAM_HEADER, Datagram, Part, header_of
 from msmqwire.capture.frames._frame cimport (
     IPX_CUT, IPX_LENGTH, IP_CUT, IP_HEADER_LENGTH, IP_TOTAL_LENGTH, IP_VERSION, LINK_CUT, PAYLOAD_CUT, TCP_CUT,
     TCP_HEADER_LENGTH, UDP_CUT, UDP_LENGTH,
 )
+from msmqwire.wire._address cimport IPV4, IPV6, address_size
 
 # Values of the address family before a frame of a loopback interface, on the systems that write one
 cdef enum:
@@ -211,16 +212,16 @@ cdef int read_link(uint32_t link, Layer* layer, Packet* found) noexcept nogil:
     return FOUND
 
 
-cdef int read_part(const Layer* layer, size_t address_size, size_t offset, bint more, Packet* found) noexcept nogil:
+cdef int read_part(const Layer* layer, uint16_t family, size_t offset, bint more, Packet* found) noexcept nogil:
     """A part of an IP datagram, all of which must be there; the protocol and the identification are known."""
     cdef Part* part = &found.part
     cdef size_t left = layer.captured - layer.position
     cdef size_t space = layer.end - layer.position
     if space > left:
         return short_of(found, PAYLOAD_CUT, space, left)
-    part.src = found.ip + (8 if address_size == 16 else 12)
-    part.dst = part.src + address_size
-    part.address_size = address_size
+    part.src = found.ip + (8 if family == IPV6 else 12)
+    part.dst = part.src + address_size(family)
+    part.family = family
     part.data = layer.frame + layer.position
     part.size = space
     part.offset = offset
@@ -261,7 +262,7 @@ cdef int read_ipv4(Layer* layer, Packet* found) noexcept nogil:
     if flags & 0x3FFF:
         found.part.protocol = layer.type
         found.part.identification = <uint32_t>network_u16(ip + 4)
-        return read_part(layer, 4, (flags & 0x1FFF) * 8, flags & 0x2000 != 0, found)
+        return read_part(layer, IPV4, (flags & 0x1FFF) * 8, flags & 0x2000 != 0, found)
     return FOUND
 
 
@@ -299,7 +300,7 @@ cdef int read_extensions(Layer* layer, Packet* found) noexcept nogil:
                 return unsupported_protocol(layer.type, found)
             found.part.protocol = layer.type
             found.part.identification = load_u32(extension + 4)
-            return read_part(layer, 16, flags & 0xFFF8, flags & 1 != 0, found)
+            return read_part(layer, IPV6, flags & 0xFFF8, flags & 1 != 0, found)
     return FOUND
 
 
@@ -477,13 +478,13 @@ cdef int find_in_datagram(const Datagram* datagram, const Ports* ports, Packet* 
     layer.position = 0
     layer.captured = layer.end = datagram.total
     layer.type = datagram.protocol
-    found.ip = layer.frame - (40 if datagram.address_size == 16 else 20)
+    found.ip = header_of(datagram)
     found.missing = 0
     found.path = datagram.path
     found.datagram = datagram
     found.needed = 0
     found.available = 0
-    if datagram.address_size == 16:
+    if datagram.family == IPV6:
         status = read_extensions(&layer, found)
         if status == PART:
             return OTHER  # a fragment of a fragment

@@ -5,7 +5,6 @@ from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from msmqwire.capture.frames._frame cimport Frame
-from msmqwire.capture.frames.packet cimport Packet
 from msmqwire.capture.frames._selection cimport Selection, selects
 from msmqwire.columns._batch cimport DECODED
 from msmqwire.columns._payloads cimport Span
@@ -195,22 +194,12 @@ cdef inline void put_payload(Rows* rows, const uint8_t* payload, size_t size) no
 
 
 cdef inline void put_row(
-    Rows* rows, bint columns, const Frame* frame, const Ends* ends, const uint8_t* payload, size_t size
+    Rows* rows, bint columns, const Frame* frame, const Ends* ends, const uint8_t* payload, size_t size, uint32_t path
 ) noexcept nogil:
-    """Add the row of a payload that is in one frame, without encapsulations."""
+    """Add the row of a payload that is in one frame; ``path``: the encapsulations around it."""
     put_payload(rows, payload, size)
     if columns:
-        put_columns(rows, rows.count, ends, frame.timed, frame.time, frame.number, frame.number, 0, 0, 0)
-        rows.count += 1
-
-
-cdef inline void put_row_inside(
-    Rows* rows, bint columns, const Frame* frame, const Ends* ends, const Packet* found
-) noexcept nogil:
-    """Add the row of a payload, perhaps with encapsulations around it."""
-    put_payload(rows, found.payload, found.size)
-    if columns:
-        put_columns(rows, rows.count, ends, frame.timed, frame.time, frame.number, frame.number, 0, 0, found.path)
+        put_columns(rows, rows.count, ends, frame.timed, frame.time, frame.number, frame.number, 0, 0, path)
         rows.count += 1
 
 

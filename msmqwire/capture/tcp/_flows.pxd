@@ -5,9 +5,10 @@ address of a flow changes only when one is added.
 """
 
 from libc.stddef cimport size_t
-from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 
 from msmqwire.capture.frames._fragments cimport Fragments
+from msmqwire.capture.frames._frame cimport Origin
 from msmqwire.mqqb.framing cimport BASE_HEADER_SIZE
 
 cdef enum:
@@ -26,16 +27,6 @@ cdef struct Endpoints:
     uint64_t src[2]
     uint64_t dst[2]
     uint64_t ports  # the two as they are in the header, above them the IP version (16 bits), above it EARLIER_BIT
-
-
-# Where bytes of a stream were captured.
-cdef struct Origin:
-    uint32_t file     # its number among the files of the capture
-    bint timed
-    uint64_t frame
-    int64_t time
-    uint64_t offset   # of the record in the file
-    uint64_t first_frame  # the one with the first of the bytes, if they came in IP fragments; else the same
 
 
 # Bytes that are ahead of their stream; they follow this struct.
@@ -76,10 +67,8 @@ cdef struct Flow:
     uint32_t older
     uint32_t first       # sequence number of the stream's first byte
     uint64_t position    # in the stream, of the next byte in order
-    uint64_t offset      # of the record of the last segment, its frame, and the file it is in
-    uint64_t frame
-    uint32_t file
-    uint32_t path        # the encapsulations around that segment
+    Origin seen          # of the last segment
+    uint32_t path        # the encapsulations around it
     bint ended           # by FIN or RST
     uint32_t syn_size    # bytes in the SYN that began the stream, captured or not
     bint renewing        # a SYN with another number came, which was not answered yet
@@ -149,6 +138,11 @@ cdef struct Streams:
 
 cdef inline const uint8_t* piece_data(const Piece* piece) noexcept nogil:
     return <const uint8_t*>(piece + 1)
+
+
+cdef inline uint16_t family_of(const Endpoints* endpoints) noexcept nogil:
+    """The address family."""
+    return <uint16_t>(endpoints.ports >> 32)
 
 
 cdef inline bint later(const Origin* one, const Origin* other) noexcept nogil:

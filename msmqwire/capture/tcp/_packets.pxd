@@ -1,13 +1,12 @@
 """From the bytes of a stream, in order, to its MSMQ packets, and from these to rows."""
 
 from libc.stddef cimport size_t
-from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
-from msmqwire.capture.frames._frame cimport Counts, Problem, Reason, describe, name_addresses, name_ports
+from msmqwire.capture.frames._frame cimport Counts, Origin, Problem, Reason, describe, name_addresses, name_ports
 from msmqwire.capture.frames._rows cimport MOST_FILES, MOST_PACKETS, MOST_PATHS, Rows
-from msmqwire.capture.tcp._flows cimport Flow, Origin, Streams
+from msmqwire.capture.tcp._flows cimport Flow, Streams, family_of
 from msmqwire.mqqb.framing cimport BASE_HEADER_SIZE, FLAG_INTERNAL
-from msmqwire.wire._address cimport IPV6
 from msmqwire.wire.cursor cimport load_u16
 
 
@@ -32,17 +31,9 @@ cdef inline void describe_at(
     Counts* counts, const Flow* flow, const Origin* origin, Reason reason, uint64_t needed, uint64_t available
 ) noexcept nogil:
     """Describe a problem of a stream, with its ends, at the record of some bytes."""
-    describe_in(counts, flow, origin.file, origin.offset, origin.frame, reason, needed, available)
-
-
-cdef inline void describe_in(
-    Counts* counts, const Flow* flow, uint32_t file, uint64_t offset, uint64_t frame, Reason reason, uint64_t needed,
-    uint64_t available,
-) noexcept nogil:
-    cdef Problem* problem = describe(counts, file, offset, frame, reason, needed, available)
+    cdef Problem* problem = describe(counts, origin.file, origin.offset, origin.frame, reason, needed, available)
     cdef const uint8_t* ports = <const uint8_t*>&flow.endpoints.ports
-    cdef uint16_t family = <uint16_t>(flow.endpoints.ports >> 32 & 0xFFFF)
-    name_addresses(problem, family, 16 if family == IPV6 else 4, flow.endpoints.src, flow.endpoints.dst)
+    name_addresses(problem, family_of(&flow.endpoints), flow.endpoints.src, flow.endpoints.dst)
     name_ports(problem, ports, ports + 2)
 
 

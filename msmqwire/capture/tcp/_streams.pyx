@@ -20,16 +20,16 @@ from libc.string cimport memcmp, memcpy, memset
 
 from msmqwire.capture.frames._fragments cimport DATAGRAM_HEADER, frame_of, free_fragments
 from msmqwire.capture.frames._frame cimport (
-    CONFLICT, EVICTED, GAP, UNANSWERED, UNCOMPARED, UNFINISHED, Counts, Frame,
+    CONFLICT, EVICTED, GAP, UNANSWERED, UNCOMPARED, UNFINISHED, Counts, Frame, Origin, origin_of,
 )
 from msmqwire.capture.frames.packet cimport Packet
 from msmqwire.capture.frames._rows cimport Rows, keep_memory
 from msmqwire.capture.tcp._flows cimport (
-    EARLIER_BIT, NO_FLOW, Endpoints, Flow, Origin, Piece, Pieces, Streams, add_flow, count_probes, find_flow,
+    EARLIER_BIT, NO_FLOW, Endpoints, Flow, Piece, Pieces, Streams, add_flow, count_probes, find_flow,
     free_pieces, free_table, hold_piece, move_to_front, piece_data, remove_flow, start_table, take_piece,
 )
 from msmqwire.capture.tcp._packets cimport (
-    MESSAGE_PACKETS, deliver, describe_at, describe_in, has_room, lose_open, packet_kind
+    MESSAGE_PACKETS, deliver, describe_at, has_room, lose_open, packet_kind
 )
 from msmqwire.columns._payloads cimport UNFRAMED, Payloads, Span, payload_at
 from msmqwire.mqqb.framing cimport BASE_HEADER_SIZE
@@ -98,8 +98,8 @@ cdef bint close_stream(Streams* streams, Flow* flow, Rows* rows, Counts* counts)
             return False
         if not flow.searching:
             streams.counts.unfinished += 1
-            describe_in(
-                counts, flow, flow.file, flow.offset, flow.frame, UNFINISHED,
+            describe_at(
+                counts, flow, &flow.seen, UNFINISHED,
                 BASE_HEADER_SIZE if flow.filled < BASE_HEADER_SIZE else flow.total, flow.filled,
             )
         lose_open(streams, flow, rows, counts)
@@ -113,7 +113,7 @@ cdef bint evict(Streams* streams, Rows* rows, Counts* counts) noexcept nogil:
         return False
     if not flow.ended:
         streams.counts.evictions += 1
-        describe_in(counts, flow, flow.file, flow.offset, flow.frame, EVICTED, 0, flow.position)
+        describe_at(counts, flow, &flow.seen, EVICTED, 0, flow.position)
     drop_unanswered(streams, flow, counts)
     remove_flow(&streams.table, flow)
     return True
@@ -386,13 +386,7 @@ cdef void add_segment(
 ) noexcept nogil:
     """Take the bytes of a segment of an open stream."""
     cdef int32_t ahead
-    cdef Origin origin
-    origin.file = counts.file
-    origin.timed = frame.timed
-    origin.frame = frame.number
-    origin.time = frame.time
-    origin.offset = frame.offset
-    origin.first_frame = frame.number
+    cdef Origin origin = origin_of(frame, counts.file)
     if wire_unlikely(flags & SYN):
         if sequence != flow.first:
             remember_syn(streams, flow, found, flags, sequence, &origin, rows, counts)
@@ -400,9 +394,7 @@ cdef void add_segment(
         flow.syn_size = max(flow.syn_size, <uint32_t>(found.size + found.missing))
     move_to_front(&streams.table, flow)
     flow.path = found.path
-    flow.offset = frame.offset
-    flow.frame = frame.number
-    flow.file = counts.file
+    flow.seen = origin
     ahead = <int32_t>(sequence - flow.first - <uint32_t>flow.position)
     if wire_unlikely(flags & RST):
         pass_over(streams, found.size)
