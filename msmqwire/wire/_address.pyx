@@ -4,10 +4,7 @@ from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint32_t
 from libc.string cimport memcpy
 
-from msmqwire.wire.digits cimport put_hexadecimal
-
-cdef const char* DIGITS = "0123456789abcdef"
-
+from msmqwire.wire.digits cimport put_hexadecimal, put_octets
 
 # The decimal digits of each byte, and a dot
 cdef uint8_t[256][4] DECIMAL
@@ -62,22 +59,15 @@ cdef size_t format_ipv6(const uint8_t* address, uint8_t* target) noexcept nogil:
         if i and not (best >= 0 and i == best + best_length):
             target[written] = c":"
             written += 1
-        written += put_hexadecimal(groups[i], DIGITS, target + written)
+        written += put_hexadecimal(groups[i], "0123456789abcdef", target + written)
         i += 1
     return written
 
 
 cdef size_t format_ipx(const uint8_t* address, uint8_t* target) noexcept nogil:
-    cdef size_t written = 0
-    cdef int i
-    for i in range(10):
-        if i == 4:
-            target[written] = c":"
-            written += 1
-        target[written] = <uint8_t>DIGITS[address[i] >> 4]
-        target[written + 1] = <uint8_t>DIGITS[address[i] & 15]
-        written += 2
-    return written
+    cdef size_t written = put_octets(address, 4, target)
+    target[written] = c":"
+    return written + 1 + put_octets(address + 4, 6, target + written + 1)
 
 
 cdef size_t format_address(const uint8_t* address, uint8_t* target) noexcept nogil:

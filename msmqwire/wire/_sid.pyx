@@ -5,26 +5,19 @@ from libc.stdint cimport uint8_t
 from libc.string cimport memcpy
 
 from msmqwire.wire.cursor cimport load_u16, load_u32
-from msmqwire.wire.digits cimport put_decimal
+from msmqwire.wire.digits cimport put_decimal, put_octets
 from msmqwire.wire.simd cimport wire_bswap32
-
-cdef const char* DIGITS = "0123456789abcdef"
 
 
 cdef size_t format_sid(const uint8_t* sid, size_t size, uint8_t* target) noexcept nogil:
     """Write the text of a SID of ``size`` bytes."""
     cdef size_t written = 4
     cdef size_t at = SMALLEST_SID
-    cdef size_t i
     memcpy(target, b"S-1-", 4)
     if load_u16(sid + 2):
         # An authority that does not fit into 32 bits
         memcpy(target + written, b"0x", 2)
-        written += 2
-        for i in range(2, SMALLEST_SID):
-            target[written] = <uint8_t>DIGITS[sid[i] >> 4]
-            target[written + 1] = <uint8_t>DIGITS[sid[i] & 15]
-            written += 2
+        written += 2 + put_octets(sid + 2, SMALLEST_SID - 2, target + written + 2)
     else:
         written += put_decimal(wire_bswap32(load_u32(sid + 4)), target + written)
     while at < size:

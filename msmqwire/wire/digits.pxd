@@ -18,6 +18,16 @@ cdef inline size_t put_decimal(uint32_t number, uint8_t* target) noexcept nogil:
     return count
 
 
+cdef inline size_t put_octets(const uint8_t* octets, size_t count, uint8_t* target) noexcept nogil:
+    """Write octets with two lower-case digits each, and return how many digits these are."""
+    cdef const char* digits = "0123456789abcdef"
+    cdef size_t i
+    for i in range(count):
+        target[2 * i] = <uint8_t>digits[octets[i] >> 4]
+        target[2 * i + 1] = <uint8_t>digits[octets[i] & 15]
+    return 2 * count
+
+
 cdef inline size_t put_hexadecimal(uint32_t number, const char* digits, uint8_t* target) noexcept nogil:
     """Write a number with 16 given digits and return how many it has, at most 8."""
     cdef size_t written = 0
