@@ -126,24 +126,26 @@ def stop_at(FileReader reader, uint64_t place, bytes state):
 # --- Streams and datagrams ---
 
 
-def streams_state(StreamTable table, *, bint reading):
+def streams_state(StreamTable table, FileReader reader):
     """The streams that are open and the incomplete datagrams, with the names of the files they refer to.
 
-    ``reading``: the last file of the table is still being read, and follows these names.
+    The table forgets all other files but that of the ``reader``, which follows these names; None between two files.
     """
-    cdef size_t count = <size_t>len(table.files)
+    cdef uint32_t count = <uint32_t>len(table.files)
     cdef Buffer numbers = allocate_zeroed((count + 1) * sizeof(uint32_t))
     cdef uint32_t* number = <uint32_t*>numbers.data
-    cdef size_t i
+    cdef uint32_t i
     cdef list names = []
-    mark_files(&table.streams, number)
-    for i in range(count):
-        if reading and i + 1 == count:
-            number[i] = <uint32_t>len(names)
-        elif number[i]:
+    visit_files(&table.streams, number, count, False)
+    for i in range(count - (reader is not None)):
+        if number[i]:
             number[i] = <uint32_t>len(names)
             names.append(table.files[i])
-    return names, save_streams(&table.streams, number)
+    if reader is not None:
+        number[count - 1] = reader.counts.file = <uint32_t>len(names)
+    visit_files(&table.streams, number, count, True)
+    table.files[:] = names if reader is None else [*names, table.files[-1]]
+    return names, save_streams(&table.streams)
 
 
 def set_streams(StreamTable table, list files, bytes state):
@@ -154,54 +156,72 @@ def set_streams(StreamTable table, list files, bytes state):
     CaptureError
         The state is malformed.
     """
+    cdef uint32_t count = <uint32_t>len(files) + 1  # with the file that is read next
+    cdef Buffer seen = allocate_zeroed(count * sizeof(uint32_t))
     table.files[:] = files
-    restore_streams(&table.streams, state, <uint32_t>len(files) + 1)  # and the file that is read next
+    restore_streams(&table.streams, state)
+    if not visit_files(&table.streams, <uint32_t*>seen.data, count, False):
+        raise malformed_state()
 
 
-cdef void mark_files(const Streams* streams, uint32_t* seen) noexcept:
-    """Note the files that anything refers to."""
+cdef bint visit_files(Streams* streams, uint32_t* numbers, uint32_t files, bint renumber) noexcept:
+    """Visit all origins: note their files in ``numbers``, or give them the numbers there; false if one is unknown."""
     cdef uint32_t index = streams.table.oldest
-    cdef const Datagram* datagram = streams.fragments.oldest
-    cdef const Flow* flow
+    cdef Datagram* datagram = streams.fragments.oldest
+    cdef bint known = True
+    cdef Flow* flow
     cdef size_t i
     while index != NO_FLOW:
         flow = &streams.table.flows[index]
-        seen[flow.seen.file] = 1
+        known &= visit(&flow.seen, numbers, files, renumber)
         if flow.filled >= BASE_HEADER_SIZE:
-            seen[flow.last.file] = 1
+            known &= visit(&flow.last, numbers, files, renumber)
         else:
             for i in range(flow.filled):
-                seen[flow.head.origins[i].file] = 1
+                known &= visit(&flow.head.origins[i], numbers, files, renumber)
         if flow.run != NULL:
-            seen[flow.run.last.file] = 1
-        mark_files_of_pieces(&flow.pieces, seen)
-        mark_files_of_pieces(&flow.next_pieces, seen)
+            known &= visit(&flow.run.last, numbers, files, renumber)
+        known &= visit_pieces(&flow.pieces, numbers, files, renumber)
+        known &= visit_pieces(&flow.next_pieces, numbers, files, renumber)
         index = flow.newer
     while datagram != NULL:
-        seen[datagram.first.file] = 1
+        known &= visit(&datagram.first, numbers, files, renumber)
         datagram = datagram.newer
+    return known
 
 
-cdef void mark_files_of_pieces(const Pieces* pieces, uint32_t* seen) noexcept:
-    cdef const Piece* piece = pieces.first
+cdef bint visit_pieces(const Pieces* pieces, uint32_t* numbers, uint32_t files, bint renumber) noexcept:
+    cdef Piece* piece = pieces.first
+    cdef bint known = True
     while piece != NULL:
-        seen[piece.origin.file] = 1
+        known &= visit(&piece.origin, numbers, files, renumber)
         piece = piece.next
+    return known
 
 
-cdef bytes save_streams(const Streams* streams, const uint32_t* numbers):
-    """All that is open, for ``restore_streams``, with new numbers for its files."""
+cdef inline bint visit(Origin* origin, uint32_t* numbers, uint32_t files, bint renumber) noexcept:
+    if origin.file >= files:
+        return False
+    if renumber:
+        origin.file = numbers[origin.file]
+    else:
+        numbers[origin.file] = 1
+    return True
+
+
+cdef bytes save_streams(const Streams* streams):
+    """All that is open, for ``restore_streams``."""
     cdef uint32_t index = streams.table.oldest
     cdef const Datagram* datagram = streams.fragments.oldest
     cdef uint32_t count = <uint32_t>streams.table.count
     cdef list parts = [(<const char*>&count)[:sizeof(count)]]
     while index != NO_FLOW:
-        save_flow(parts, &streams.table.flows[index], numbers)
+        save_flow(parts, &streams.table.flows[index])
         index = streams.table.flows[index].newer
     count = <uint32_t>streams.fragments.count
     parts.append((<const char*>&count)[:sizeof(count)])
     while datagram != NULL:
-        save_datagram(parts, datagram, numbers)
+        save_datagram(parts, datagram)
         datagram = datagram.newer
     save_repeats(parts, &streams.fragments)
     return b"".join(parts)
@@ -217,11 +237,8 @@ cdef int save_repeats(list parts, const Fragments* fragments) except -1:
     return 0
 
 
-cdef int save_flow(list parts, const Flow* flow, const uint32_t* numbers) except -1:
+cdef int save_flow(list parts, const Flow* flow) except -1:
     cdef Flow saved
-    cdef Origin origin
-    cdef Run run
-    cdef size_t i
     memcpy(&saved, flow, sizeof(Flow))
     saved.hash = saved.newer = saved.older = 0
     saved.head = <Head*><size_t>(flow.head != NULL)
@@ -229,10 +246,7 @@ cdef int save_flow(list parts, const Flow* flow, const uint32_t* numbers) except
     saved.data = <uint8_t*><size_t>(flow.data != NULL)
     saved.pieces.first = saved.pieces.last = NULL
     saved.next_pieces.first = saved.next_pieces.last = NULL
-    saved.seen.file = numbers[flow.seen.file]
-    if flow.filled >= BASE_HEADER_SIZE:
-        saved.last.file = numbers[flow.last.file]
-    else:  # what was there of the packet before
+    if flow.filled < BASE_HEADER_SIZE:  # what was there of the packet before
         saved.first_frame = 0
         memset(&saved.last, 0, sizeof(Origin))
     parts.append((<const char*>&saved)[:sizeof(Flow)])
@@ -241,33 +255,27 @@ cdef int save_flow(list parts, const Flow* flow, const uint32_t* numbers) except
             parts.append((<const char*>flow.data)[:flow.filled])
     elif flow.filled:
         parts.append((<const char*>flow.head.data)[:flow.filled])
-        for i in range(flow.filled):
-            origin = flow.head.origins[i]
-            origin.file = numbers[origin.file]
-            parts.append((<const char*>&origin)[:sizeof(Origin)])
+        parts.append((<const char*>flow.head.origins)[:flow.filled * sizeof(Origin)])
     if flow.run != NULL:
-        memcpy(&run, flow.run, sizeof(Run))
-        run.last.file = numbers[run.last.file]
-        parts.append((<const char*>&run)[:sizeof(Run)])
-    save_pieces(parts, &flow.pieces, numbers)
-    save_pieces(parts, &flow.next_pieces, numbers)
+        parts.append((<const char*>flow.run)[:sizeof(Run)])
+    save_pieces(parts, &flow.pieces)
+    save_pieces(parts, &flow.next_pieces)
     return 0
 
 
-cdef int save_pieces(list parts, const Pieces* pieces, const uint32_t* numbers) except -1:
+cdef int save_pieces(list parts, const Pieces* pieces) except -1:
     cdef const Piece* piece = pieces.first
     cdef Piece held
     while piece != NULL:
         held = piece[0]
         held.next = NULL
-        held.origin.file = numbers[piece.origin.file]
         parts.append((<const char*>&held)[:sizeof(Piece)])
         parts.append((<const char*>piece_data(piece))[:piece.size])
         piece = piece.next
     return 0
 
 
-cdef int save_datagram(list parts, const Datagram* datagram, const uint32_t* numbers) except -1:
+cdef int save_datagram(list parts, const Datagram* datagram) except -1:
     cdef Datagram saved
     cdef Buffer data = allocate_zeroed(datagram.end)
     cdef size_t at = 0
@@ -275,7 +283,6 @@ cdef int save_datagram(list parts, const Datagram* datagram, const uint32_t* num
     saved.data = NULL
     saved.newer = saved.older = NULL
     saved.capacity = 0
-    saved.first.file = numbers[datagram.first.file]
     while at < datagram.end:
         if is_covered(datagram, at):
             memcpy(data.data + at, datagram.data + DATAGRAM_HEADER + at, min(<size_t>UNIT, datagram.end - at))
@@ -297,8 +304,8 @@ def malformed_state():
     return CaptureError("the checkpoint is malformed: its state of the reader is impossible")
 
 
-cdef int restore_streams(Streams* streams, bytes saved, uint32_t files) except -1:
-    """Restore the saved streams and datagrams, and no others; they refer to these files."""
+cdef int restore_streams(Streams* streams, bytes saved) except -1:
+    """Restore the saved streams and datagrams, and no others."""
     cdef Cursor cursor = cursor_over(saved, <size_t>len(saved))
     cdef uint32_t count = 0
     cdef uint32_t _
@@ -307,12 +314,12 @@ cdef int restore_streams(Streams* streams, bytes saved, uint32_t files) except -
     streams.waiting = NO_FLOW
     copy_next(&cursor, &count, sizeof(count))
     for _ in range(count):
-        restore_flow(&streams.table, &cursor, files)
+        restore_flow(&streams.table, &cursor)
     copy_next(&cursor, &count, sizeof(count))
     if count > MOST_DATAGRAMS:
         raise malformed_state()
     for _ in range(count):
-        restore_datagram(&streams.fragments, &cursor, files)
+        restore_datagram(&streams.fragments, &cursor)
     while remaining(&cursor):
         restore_repeat(&streams.fragments, &cursor)
     return 0
@@ -330,11 +337,9 @@ cdef bint is_family(uint16_t family) noexcept:
     return family == IPV4 or family == IPV6
 
 
-cdef bint is_possible(const Flow* flow, uint32_t files) noexcept:
+cdef bint is_possible(const Flow* flow) noexcept:
     """Whether a flow could be, as far as memory depends on it."""
-    if not is_family(family_of(&flow.endpoints)):
-        return False
-    if flow.seen.file >= files or flow.last.file >= files or flow.position >= POSITIONS_END:
+    if not is_family(family_of(&flow.endpoints)) or flow.position >= POSITIONS_END:
         return False
     if flow.run != NULL and not (flow.searching and flow.filled < BASE_HEADER_SIZE):
         return False
@@ -354,13 +359,12 @@ cdef int check_path(uint32_t path) except -1:
     return 0
 
 
-cdef int restore_flow(FlowTable* table, Cursor* cursor, uint32_t files) except -1:
+cdef int restore_flow(FlowTable* table, Cursor* cursor) except -1:
     """The newest flow of the table."""
     cdef Flow saved
     cdef Flow* flow
-    cdef size_t i
     copy_next(cursor, &saved, sizeof(Flow))
-    if not is_possible(&saved, files) or find_flow(table, &saved.endpoints) != NULL:
+    if not is_possible(&saved) or find_flow(table, &saved.endpoints) != NULL:
         raise malformed_state()
     check_path(saved.path)
     flow = add_flow(table, &saved.endpoints)
@@ -382,30 +386,27 @@ cdef int restore_flow(FlowTable* table, Cursor* cursor, uint32_t files) except -
         copy_next(cursor, flow.data, saved.filled)
     elif 0 < saved.filled < BASE_HEADER_SIZE:
         copy_next(cursor, flow.head.data, saved.filled)
-        for i in range(saved.filled):
-            copy_next(cursor, &flow.head.origins[i], sizeof(Origin))
-            if flow.head.origins[i].file >= files:
-                raise malformed_state()
+        copy_next(cursor, flow.head.origins, saved.filled * sizeof(Origin))
     flow.filled = saved.filled
     if saved.run != NULL:
-        restore_run(table, flow, cursor, files)
+        restore_run(table, flow, cursor)
     while flow.pieces.count != saved.pieces.count:
-        restore_piece(table, &flow.pieces, cursor, files)
+        restore_piece(table, &flow.pieces, cursor)
     while flow.next_pieces.count != saved.next_pieces.count:
-        restore_piece(table, &flow.next_pieces, cursor, files)
+        restore_piece(table, &flow.next_pieces, cursor)
     return 0
 
 
-cdef int restore_run(FlowTable* table, Flow* flow, Cursor* cursor, uint32_t files) except -1:
+cdef int restore_run(FlowTable* table, Flow* flow, Cursor* cursor) except -1:
     if not open_run(table, flow):
         raise no_memory()
     copy_next(cursor, flow.run, sizeof(Run))
-    if flow.run.last.file >= files or not 0 < flow.run.size < POSITIONS_END:
+    if not 0 < flow.run.size < POSITIONS_END:
         raise malformed_state()
     return 0
 
 
-cdef int restore_piece(FlowTable* table, Pieces* pieces, Cursor* cursor, uint32_t files) except -1:
+cdef int restore_piece(FlowTable* table, Pieces* pieces, Cursor* cursor) except -1:
     cdef Piece piece
     cdef const uint8_t* data
     cdef uint64_t end = 0
@@ -415,16 +416,14 @@ cdef int restore_piece(FlowTable* table, Pieces* pieces, Cursor* cursor, uint32_
     data = take(cursor, piece.size)
     if pieces.last != NULL:
         end = pieces.last.position + pieces.last.size
-    if data == NULL or not 0 < piece.size <= LARGEST_FRAME or piece.origin.file >= files:
-        raise malformed_state()
-    if not end <= piece.position < POSITIONS_END:
+    if data == NULL or not 0 < piece.size <= LARGEST_FRAME or not end <= piece.position < POSITIONS_END:
         raise malformed_state()
     if not hold_piece(table, pieces, piece.position, data, piece.size, &piece.origin, &differs, &duplicate):
         raise no_memory()
     return 0
 
 
-cdef int restore_datagram(Fragments* fragments, Cursor* cursor, uint32_t files) except -1:
+cdef int restore_datagram(Fragments* fragments, Cursor* cursor) except -1:
     """The newest datagram."""
     cdef Datagram saved
     cdef Datagram* datagram
@@ -435,7 +434,7 @@ cdef int restore_datagram(Fragments* fragments, Cursor* cursor, uint32_t files) 
     data = take(cursor, saved.end)
     if data == NULL or saved.end >= LARGEST_DATAGRAM or (saved.total and saved.total != saved.end):
         raise malformed_state()
-    if saved.first.file >= files or not is_family(saved.family):
+    if not is_family(saved.family):
         raise malformed_state()
     for unit in range(<size_t>COVERAGE_WORDS * 64):
         if is_covered(&saved, unit * UNIT):

@@ -87,13 +87,13 @@ class Part:
         inside = b""
         if reader.place and not at_end:
             inside = reader_state(reader)
-        files, open_streams = streams_state(streams, reading=True)
+        files, open_streams = streams_state(streams, reader)
         state = State(self._reading, inside, at_end and self.finishes, files, open_streams)
         return Checkpoint.of(reader.name, reader.place, reader.frames, state)
 
     def checkpoint_before(self, name: str, streams: StreamTable) -> Checkpoint:
         """A checkpoint between two files, before the file ``name``."""
-        state = State(self._reading, b"", False, *streams_state(streams, reading=False))
+        state = State(self._reading, b"", False, *streams_state(streams, None))
         return Checkpoint.of(name, 0, 0, state)
 
     def _opened(self, checkpoint: Checkpoint) -> State:
