@@ -322,11 +322,13 @@ class CaptureStats(FrameCounts):
     def add_truncated(self, file: str, offset: int, what: str) -> None:
         """Count a file that could not be read beyond ``offset``, and say why."""
         self.truncated_files += 1
-        if len(self.problems) < MAX_PROBLEMS:
-            self.problems.append(Problem(file, offset, what))
+        self._add_problem(Problem(file, offset, what))
 
     def describe(self, file: str, offset: int, reason: int, needed: int, available: int, frame: int, ends: str) -> None:
         """Add a problem by the number of its reason, unless there are enough already."""
+        what = REASONS[reason].format(needed=needed, available=available)
+        self._add_problem(Problem(file, offset, what, frame or None, ends))
+
+    def _add_problem(self, problem: Problem) -> None:
         if len(self.problems) < MAX_PROBLEMS:
-            what = REASONS[reason].format(needed=needed, available=available)
-            self.problems.append(Problem(file, offset, what, frame or None, ends))
+            self.problems.append(problem)

@@ -396,7 +396,6 @@ class TablesReader(ClosingIterator[tuple[str, "pa.RecordBatch"]]):
         if notifications and messages and messages.share(notifications.of_messages):
             self._decoders["notifications"] = messages  # the same payloads, decoded once
         self.payloads = 0
-        self._dictionaries = options.dictionaries
         self._counting = Lock()
         self._jobs = options.jobs
         self._calls = OrderedCalls(self._jobs, 2 * self._jobs)

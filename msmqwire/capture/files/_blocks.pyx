@@ -192,8 +192,6 @@ cdef Buffer words_of_ports(object ports):
     cdef Buffer words = allocate_zeroed(8192)
     cdef uint32_t bit
     for port in ports:
-        if not 0 <= port <= 0xFFFF:
-            raise ValueError(f"port {port} is not 0 to 65535")
         bit = wire_bswap16(<uint16_t>port)
         (<uint64_t*>words.data)[bit >> 6] |= <uint64_t>1 << (bit & 63)
     return words
