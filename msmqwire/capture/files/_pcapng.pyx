@@ -86,6 +86,32 @@ cdef bint is_frame(uint32_t kind) noexcept nogil:
     )
 
 
+cdef Stop stop_at(
+    const uint8_t* block, uint32_t kind, size_t smallest, size_t length, size_t left, bint swapped, uint64_t offset,
+    Counts* counts,
+) noexcept nogil:
+    """Why the walk stops at a block that is not sound: its length cannot be, or it is not all there."""
+    if length < smallest or length & 3:
+        malformed(counts, offset, 0, BLOCK_LENGTH, length, smallest)
+        return LOST
+    if length > LARGEST_RECORD:
+        if kind == SECTION_HEADER or kind == NAME_RESOLUTION or kind == DECRYPTION_SECRETS or is_frame(kind):
+            return SKIP
+        malformed(counts, offset, 0, BLOCK_TOO_LARGE, length, LARGEST_RECORD)
+        return LOST
+    if length > left:
+        return MORE
+    malformed(counts, offset, 0, BLOCK_ENDS_DIFFER, length, number(block + length - 4, swapped))
+    return LOST
+
+
+cdef inline bint is_sound(const uint8_t* block, size_t length, size_t left, bint swapped) noexcept nogil:
+    return (
+        length - SMALLEST_BLOCK <= LARGEST_RECORD - SMALLEST_BLOCK and length <= left and not length & 3
+        and number(block + length - 4, swapped) == length
+    )
+
+
 # --- Sections and interfaces: seldom, and read by hand ---
 
 
@@ -99,6 +125,7 @@ cdef Stop read_section(Window* window, Section* section, Counts* counts) noexcep
     cdef size_t left = window.size - window.position
     cdef uint32_t magic = load_u32(block + 8)
     cdef size_t length
+    cdef Stop stop
     if magic != BYTE_ORDER_MAGIC and magic != wire_bswap32(BYTE_ORDER_MAGIC):
         counts.frames += 1
         malformed(counts, offset, 0, SECTION_ORDER, 0, magic)
@@ -107,20 +134,12 @@ cdef Stop read_section(Window* window, Section* section, Counts* counts) noexcep
     section.interfaces = NULL
     section.count = 0
     length = block_length(window, section)
-    if length < SECTION_FIXED or length & 3:
-        counts.frames += 1
-        malformed(counts, offset, 0, BLOCK_LENGTH, length, SECTION_FIXED)
-        return LOST
-    if length > LARGEST_RECORD:
-        return SKIP
-    if length > left:
-        return MORE
-    if number(block + length - 4, section.swapped) != length:
-        counts.frames += 1
-        malformed(counts, offset, 0, BLOCK_ENDS_DIFFER, length, number(block + length - 4, section.swapped))
-        return LOST
-    window.position += length
-    return SECTION
+    if length >= SECTION_FIXED and is_sound(block, length, left, section.swapped):
+        window.position += length
+        return SECTION
+    stop = stop_at(block, SECTION_HEADER, SECTION_FIXED, length, left, section.swapped, offset, counts)
+    counts.frames += stop == LOST
+    return stop
 
 
 cdef void set_resolution(Interface* interface) noexcept nogil:
@@ -293,18 +312,21 @@ cdef inline void set_time(Frame* frame, const Interface* interface, uint32_t hig
 # --- Packets ---
 
 
-cdef inline bint read_packet(
-    Frame* frame, const Section* section, const uint8_t* block, size_t length, uint32_t interface, Counts* counts,
-    bint swapped,
-) noexcept nogil:
-    """An enhanced or an old packet block; false when it is malformed."""
-    cdef size_t captured
-    if wire_unlikely(length < PACKET_FIXED):
-        malformed(counts, frame.offset, frame.number, BLOCK_LENGTH, length, PACKET_FIXED)
+cdef inline bint has_fixed(const Frame* frame, size_t length, size_t fixed, Counts* counts) noexcept nogil:
+    """Whether a packet block is long enough for its numbers."""
+    if wire_unlikely(length < fixed):
+        malformed(counts, frame.offset, frame.number, BLOCK_LENGTH, length, fixed)
         return False
-    captured = number(block + 20, swapped)
-    if wire_unlikely(captured > length - PACKET_FIXED):
-        malformed(counts, frame.offset, frame.number, FRAME_OVER_BLOCK, captured, length - PACKET_FIXED)
+    return True
+
+
+cdef inline bint set_frame(
+    Frame* frame, const Section* section, uint32_t interface, const uint8_t* data, size_t captured, size_t space,
+    Counts* counts,
+) noexcept nogil:
+    """The captured bytes of a packet block, and their link type; false when it is malformed."""
+    if wire_unlikely(captured > space):
+        malformed(counts, frame.offset, frame.number, FRAME_OVER_BLOCK, captured, space)
         return False
     if wire_unlikely(captured > LARGEST_FRAME):
         malformed(counts, frame.offset, frame.number, FRAME_TOO_LARGE, captured, LARGEST_FRAME)
@@ -315,9 +337,21 @@ cdef inline bint read_packet(
             INTERFACE_LIMIT if section.count >= section.most else UNKNOWN_INTERFACE, interface, section.count,
         )
         return False
-    frame.data = block + 28
+    frame.data = data
     frame.size = captured
     frame.link = section.interfaces[interface].link
+    return True
+
+
+cdef inline bint read_packet(
+    Frame* frame, const Section* section, const uint8_t* block, size_t length, uint32_t interface, Counts* counts,
+    bint swapped,
+) noexcept nogil:
+    """An enhanced or an old packet block; false when it is malformed."""
+    if not has_fixed(frame, length, PACKET_FIXED, counts) or not set_frame(
+        frame, section, interface, block + 28, number(block + 20, swapped), length - PACKET_FIXED, counts
+    ):
+        return False
     set_time(frame, &section.interfaces[interface], number(block + 12, swapped), number(block + 16, swapped))
     return True
 
@@ -327,52 +361,14 @@ cdef bint read_simple_packet(
 ) noexcept nogil:
     """A simple packet block: of the first interface, without a time, as long as its snapshot length lets it be."""
     cdef size_t captured
-    if length < SIMPLE_FIXED:
-        malformed(counts, frame.offset, frame.number, BLOCK_LENGTH, length, SIMPLE_FIXED)
-        return False
-    if not section.count:
-        malformed(counts, frame.offset, frame.number, UNKNOWN_INTERFACE, 0, 0)
+    if not has_fixed(frame, length, SIMPLE_FIXED, counts):
         return False
     captured = number(block + 8, section.swapped)
-    if section.interfaces[0].snapshot and captured > section.interfaces[0].snapshot:
-        captured = section.interfaces[0].snapshot
-    if captured > length - SIMPLE_FIXED:
-        malformed(counts, frame.offset, frame.number, FRAME_OVER_BLOCK, captured, length - SIMPLE_FIXED)
-        return False
-    if captured > LARGEST_FRAME:
-        malformed(counts, frame.offset, frame.number, FRAME_TOO_LARGE, captured, LARGEST_FRAME)
-        return False
-    frame.data = block + 12
-    frame.size = captured
-    frame.link = section.interfaces[0].link
+    if section.count and section.interfaces[0].snapshot:
+        captured = min(captured, <size_t>section.interfaces[0].snapshot)
     frame.timed = False
     frame.time = 0
-    return True
-
-
-cdef Stop stop_at(
-    const uint8_t* block, uint32_t kind, size_t length, size_t left, bint swapped, uint64_t offset, Counts* counts
-) noexcept nogil:
-    """Why the walk stops at a block that is not sound: its length cannot be, or it is not all there."""
-    if length < SMALLEST_BLOCK or length & 3:
-        malformed(counts, offset, 0, BLOCK_LENGTH, length, SMALLEST_BLOCK)
-        return LOST
-    if length > LARGEST_RECORD:
-        if kind == NAME_RESOLUTION or kind == DECRYPTION_SECRETS or is_frame(kind):
-            return SKIP
-        malformed(counts, offset, 0, BLOCK_TOO_LARGE, length, LARGEST_RECORD)
-        return LOST
-    if length > left:
-        return MORE
-    malformed(counts, offset, 0, BLOCK_ENDS_DIFFER, length, number(block + length - 4, swapped))
-    return LOST
-
-
-cdef inline bint is_sound(const uint8_t* block, size_t length, size_t left, bint swapped) noexcept nogil:
-    return (
-        length - SMALLEST_BLOCK <= LARGEST_RECORD - SMALLEST_BLOCK and length <= left and not length & 3
-        and number(block + length - 4, swapped) == length
-    )
+    return set_frame(frame, section, 0, block + 12, captured, length - SIMPLE_FIXED, counts)
 
 
 cdef inline Stop walk(
@@ -401,7 +397,9 @@ cdef inline Stop walk(
             break
         frame.offset = window.offset + <size_t>(block - window.data)
         if wire_unlikely(not is_sound(block, length, <size_t>(end - block), swapped)):
-            stop = stop_at(block, kind, length, <size_t>(end - block), swapped, frame.offset, counts)
+            stop = stop_at(
+                block, kind, SMALLEST_BLOCK, length, <size_t>(end - block), swapped, frame.offset, counts
+            )
             frame.number += stop == LOST
             break
         taken = False
