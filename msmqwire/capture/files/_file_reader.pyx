@@ -393,7 +393,7 @@ cdef class FileReader:
             window.position += 4
             if is_frame(self.skip_kind):
                 self.counts.frames += 1
-                self.counts.other += 1
+                self.counts.sums.other += 1
         self.skip_length = 0
         return True
 
@@ -433,13 +433,9 @@ cdef class FileReader:
         stats = self.stats
         stats.frames += counts.frames - self.settled
         stats.payloads += rows
-        stats.segments += counts.segments
-        stats.other += counts.other
-        stats.malformed += counts.malformed
-        stats.fragments += counts.fragments
-        stats.incomplete_datagrams += counts.incomplete
-        stats.fragment_conflicts += counts.fragment_conflicts
-        stats.invalid_times += counts.invalid_times
+        for name, count in (<dict>counts.sums).items():
+            if count:
+                setattr(stats, name, getattr(stats, name) + count)
         for i in range(counts.described):
             problem = &counts.problems[i]
             stats.describe(
@@ -449,10 +445,9 @@ cdef class FileReader:
         for name, count in self.streams.counts().items():
             setattr(stats.streams, name, count)
         self.settled = counts.frames
-        if counts.unsupported:
+        if counts.sums.unsupported:
             count_unsupported(stats, counts)
-        counts.segments = counts.other = counts.malformed = counts.fragments = 0
-        counts.incomplete = counts.fragment_conflicts = counts.invalid_times = 0
+        memset(&counts.sums, 0, sizeof(counts.sums))
         counts.described = 0
         return 0
 
@@ -486,14 +481,12 @@ cdef class FileReader:
 cdef int count_unsupported(stats, Counts* counts) except -1:
     """Move the counts of what is not supported into the stats, by name."""
     cdef size_t i
-    stats.unsupported += counts.unsupported
     for i in range(<size_t>LINK_TYPES):
         if counts.unsupported_links[i]:
             stats.count_link(i, counts.unsupported_links[i])
     for i in range(<size_t>UNSUPPORTED_KINDS):
         if counts.unsupported_encapsulations[i]:
             stats.count_encapsulation(i, counts.unsupported_encapsulations[i])
-    counts.unsupported = 0
     memset(counts.unsupported_links, 0, sizeof(counts.unsupported_links))
     memset(counts.unsupported_encapsulations, 0, sizeof(counts.unsupported_encapsulations))
     return 0

@@ -164,7 +164,7 @@ cdef inline Stop walk(
             if wire_unlikely(streams.waiting != NO_FLOW):
                 stop = FULL
         if wire_unlikely(number(record + 4, swapped) >= fractions):
-            counts.invalid_times += 1
+            counts.sums.invalid_times += 1
         record += RECORD_HEADER + captured
         if wire_unlikely(stop == FULL):
             break

@@ -420,7 +420,7 @@ cdef inline Stop walk(
             malformed(counts, frame.offset, frame.number, BLOCK_LENGTH, length, INTERFACE_FIXED)
         elif is_frame(kind):
             frame.number += 1
-            counts.other += 1
+            counts.sums.other += 1
         if taken:
             space = plain_space if frame.link == LINK_ETHERNET else 0
             if wire_unlikely(not take_plain(&frame, space, ports.udp, columns, &target, counts)):

@@ -11,13 +11,12 @@ from msmqwire.capture.frames._frame cimport (
     name_addresses, name_ports,
 )
 from msmqwire.capture.frames._layers cimport (
-    FOUND, IPX_PACKET, LINK_ETHERNET, OTHER, PART, TCP_PROTOCOL, UDP_HEADER, UDP_PROTOCOL, UNSUPPORTED_ENCAPSULATION,
-    UNSUPPORTED_LINK, Packet, Ports, find_in_datagram, find_packet, may_be_tunnel, plain_datagram, plain_segment,
-    wanted,
+    FOUND, LINK_ETHERNET, OTHER, PART, TCP_PROTOCOL, UDP_HEADER, UNSUPPORTED_ENCAPSULATION, UNSUPPORTED_LINK, Packet,
+    Ports, find_in_datagram, find_packet, may_be_tunnel, plain_datagram, plain_segment, wanted,
 )
 from msmqwire.capture.frames._rows cimport (
-    MOST_ASSEMBLED, MOST_PATHS, Ends, Rows, ends_of_ip, ends_of_ipv4, ends_of_ipx, is_wanted, keep_memory,
-    note_lost, note_transport, put_row,
+    MOST_ASSEMBLED, MOST_PATHS, Ends, Rows, ends_of, ends_of_ipv4, is_wanted, keep_memory, note_lost, note_transport,
+    put_row,
 )
 from msmqwire.capture.tcp._flows cimport Streams
 from msmqwire.capture.tcp._streams cimport says_nothing, take_segment
@@ -29,13 +28,13 @@ cdef inline void count_without_row(Counts* counts, const Frame* frame, int statu
     """Count a frame in which nothing was found, by what ``find_packet`` returned."""
     cdef size_t link
     if status == OTHER:
-        counts.other += 1
+        counts.sums.other += 1
     elif status == UNSUPPORTED_LINK:
         link = min(<size_t>found.unsupported, <size_t>LINK_TYPES - 1)
-        counts.unsupported += 1
+        counts.sums.unsupported += 1
         counts.unsupported_links[link] += 1
     elif status == UNSUPPORTED_ENCAPSULATION:
-        counts.unsupported += 1
+        counts.sums.unsupported += 1
         counts.unsupported_encapsulations[found.unsupported] += 1
     else:
         malformed(counts, frame.offset, frame.number, <Reason>status, found.needed, found.available)
@@ -55,13 +54,34 @@ cdef inline bint take_plain(
     if wire_unlikely(length == 0):
         return False
     if wanted(ports, frame.data + 34):
-        ends = ends_of_ipv4(frame.data + 14, frame.data + 34, Transport.UDP)
+        ends = ends_of_ipv4(frame.data + 14, frame.data + 34)
         if is_wanted(rows, &ends, frame.timed, frame.time):
             put_row(rows, columns, frame, &ends, frame.data + 42, length - UDP_HEADER, 0)
             return True
     elif wire_unlikely(may_be_tunnel(frame.data + 36)):
         return False
-    counts.other += 1
+    counts.sums.other += 1
+    return True
+
+
+cdef inline bint put_datagram(
+    const Frame* frame, const Packet* found, bint columns, Rows* rows, Counts* counts
+) noexcept nogil:
+    """Add the row of a UDP datagram or an IPX packet, if it is selected; whether it is."""
+    cdef Ends ends = ends_of(found)
+    cdef Problem* problem
+    if not is_wanted(rows, &ends, frame.timed, frame.time):
+        counts.sums.other += 1
+        return False
+    if wire_unlikely(found.missing != 0):
+        problem = malformed(counts, frame.offset, frame.number, PAYLOAD_CUT, found.needed, found.available)
+        name_addresses(problem, ends.family, ends.src, ends.dst)
+        name_ports(problem, ends.src_port, ends.dst_port)
+        note_lost(rows, found.missing)
+        rows.cut += 1
+    if ends.transport == Transport.IPX:
+        note_transport(rows, Transport.IPX)
+    put_row(rows, columns, frame, &ends, found.payload, found.size, found.path)
     return True
 
 
@@ -74,13 +94,13 @@ cdef inline bint add_fragment(
         malformed(counts, frame.offset, frame.number, FRAGMENT, found.part.offset + found.part.size, 0)
         return False
     if not agrees:
-        counts.fragment_conflicts += 1
+        counts.sums.fragment_conflicts += 1
         name_addresses(
             describe(counts, counts.file, frame.offset, frame.number, FRAGMENT_DIFFERS, 0, 0),
             found.part.family, found.part.src, found.part.dst,
         )
     if fragments.complete == NULL:
-        counts.fragments += 1
+        counts.sums.fragments += 1
         return False
     return True
 
@@ -117,7 +137,6 @@ cdef inline bint take_part(
     cdef Fragments* fragments = &streams.fragments
     cdef Datagram* datagram
     cdef int status
-    cdef Ends ends
     if rows.assembled == MOST_ASSEMBLED or rows.path_count == MOST_PATHS:
         return False
     if fragments.complete == NULL and not add_fragment(fragments, frame, frame.number, found, counts):
@@ -131,19 +150,11 @@ cdef inline bint take_part(
     elif found.protocol == TCP_PROTOCOL:
         if not take_segment(streams, frame, found, rows, counts):
             return False
+    elif put_datagram(frame, found, columns, rows, counts):
+        if rows.first_frame != NULL:
+            rows.first_frame[rows.count - 1] = frame_of(datagram, place_of(datagram, found.payload))
     else:
-        ends = ends_of_ip(found.ip, found.header, Transport.UDP)
-        if found.protocol == IPX_PACKET:
-            ends = ends_of_ipx(found.ip)
-        if not is_wanted(rows, &ends, frame.timed, frame.time):
-            counts.other += 1
-            status = OTHER
-        else:
-            if found.protocol == IPX_PACKET:
-                note_transport(rows, Transport.IPX)
-            put_row(rows, columns, frame, &ends, found.payload, found.size, found.path)
-            if rows.first_frame != NULL:
-                rows.first_frame[rows.count - 1] = frame_of(datagram, place_of(datagram, found.payload))
+        status = OTHER
     if status == FOUND:
         keep_memory(rows, datagram.data)
         datagram.data = NULL
@@ -164,12 +175,10 @@ cdef inline void take_frame(const Frame* frame, const Ports* ports, Rows* rows, 
         ends.dst = found.part.dst
         ends.src_port = ends.dst_port = ends.src  # a fragment has no ports, and the table no column of them
         ends.transport = Transport.UDP
-    elif is_payload(status, &found) and found.protocol == IPX_PACKET:
-        ends = ends_of_ipx(found.ip)
     elif is_payload(status, &found) and not (found.protocol == TCP_PROTOCOL and says_nothing(&found)):
-        ends = ends_of_ip(found.ip, found.header, Transport.UDP)
+        ends = ends_of(&found)
     elif status == FOUND:
-        counts.segments += 1
+        counts.sums.segments += 1
         return
     else:
         count_without_row(counts, frame, status, &found)
@@ -185,15 +194,13 @@ cdef inline bint take_general(
     """Take any frame: add its rows, or count it; false if the rows are full."""
     cdef Packet found
     cdef int status
-    cdef Problem* problem
-    cdef Ends ends
     if columns and wire_unlikely(rows.frames_only):
         take_frame(frame, ports, rows, counts)
         return True
     if frame.link == LINK_ETHERNET and plain_segment(frame.data, frame.size, &found):
         if wanted(ports.tcp, found.header):
             return take_segment(streams, frame, &found, rows, counts)
-        counts.other += 1
+        counts.sums.other += 1
         return True
     status = find_packet(frame.data, frame.size, frame.link, ports, &found)
     if status == FOUND and found.protocol == TCP_PROTOCOL:
@@ -201,24 +208,9 @@ cdef inline bint take_general(
     if status == PART:
         return take_part(frame, &found, ports, columns, rows, counts, streams)
     if is_payload(status, &found):
-        if found.protocol == UDP_PROTOCOL:
-            ends = ends_of_ip(found.ip, found.header, Transport.UDP)
-        else:
-            ends = ends_of_ipx(found.ip)
-        if not is_wanted(rows, &ends, frame.timed, frame.time):
-            counts.other += 1
-            return True
         if wire_unlikely(found.path != 0 and rows.path_count == MOST_PATHS):
             return False
-        if wire_unlikely(status != FOUND):
-            problem = malformed(counts, frame.offset, frame.number, PAYLOAD_CUT, found.needed, found.available)
-            name_addresses(problem, ends.family, ends.src, ends.dst)
-            name_ports(problem, ends.src_port, ends.dst_port)
-            note_lost(rows, found.missing)
-            rows.cut += 1
-        if found.protocol != UDP_PROTOCOL:
-            note_transport(rows, Transport.IPX)
-        put_row(rows, columns, frame, &ends, found.payload, found.size, found.path)
+        put_datagram(frame, &found, columns, rows, counts)
     else:
         count_without_row(counts, frame, status, &found)
     return True

@@ -51,7 +51,7 @@ cdef void free_datagram(Datagram* datagram) noexcept nogil:
 cdef void give_up(Fragments* fragments, Datagram* datagram, Counts* counts) noexcept nogil:
     """Free an incomplete datagram; one that may have a selected port is reported."""
     if not datagram.foreign and not datagram.repeats:
-        counts.incomplete += 1
+        counts.sums.incomplete_datagrams += 1
         name_addresses(
             describe(
                 counts, datagram.first.file, datagram.first.offset, datagram.first.frame, INCOMPLETE,

@@ -124,18 +124,23 @@ cdef inline Origin origin_of(const Frame* frame, uint32_t file) noexcept nogil:
     return origin
 
 
-# Counts of the frames that a kernel read, not yet added to CaptureStats.
-cdef struct Counts:
-    uint32_t file      # the file that is being read
-    uint64_t frames
+# Fields of FrameCounts in stats.py.
+cdef struct FrameCounts:
     uint64_t segments
-    uint64_t other
-    uint64_t malformed
     uint64_t fragments
-    uint64_t incomplete
+    uint64_t other
+    uint64_t unsupported
+    uint64_t malformed
+    uint64_t incomplete_datagrams
     uint64_t fragment_conflicts
     uint64_t invalid_times
-    uint64_t unsupported
+
+
+# Counts of the frames that a kernel read.
+cdef struct Counts:
+    uint32_t file      # the file that is being read
+    uint64_t frames    # of it, from its beginning
+    FrameCounts sums   # not yet added to CaptureStats, like all that follows
     uint64_t[LINK_TYPES] unsupported_links
     uint64_t[UNSUPPORTED_KINDS] unsupported_encapsulations
     size_t described
@@ -184,5 +189,5 @@ cdef inline Problem* malformed(
     Counts* counts, uint64_t offset, uint64_t frame, Reason reason, uint64_t needed, uint64_t available
 ) noexcept nogil:
     """Count and describe a record that cannot be read; ``frame``: its number if it holds a frame, else 0."""
-    counts.malformed += 1
+    counts.sums.malformed += 1
     return describe(counts, counts.file, offset, frame, reason, needed, available)

@@ -5,6 +5,7 @@ from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from msmqwire.capture.frames._frame cimport Frame
+from msmqwire.capture.frames.packet cimport IPX_PACKET, Packet
 from msmqwire.capture.frames._selection cimport Selection, selects
 from msmqwire.columns._batch cimport DECODED
 from msmqwire.columns._payloads cimport Span
@@ -90,25 +91,15 @@ cdef struct Ends:
     const uint8_t* dst_port
 
 
-cdef inline Ends ends_of_ipv4(const uint8_t* ip, const uint8_t* header, Transport transport) noexcept nogil:
-    """The ends of a UDP datagram or TCP segment after a header of IPv4."""
+cdef inline Ends ends_of_ipv4(const uint8_t* ip, const uint8_t* udp) noexcept nogil:
+    """The ends of a UDP datagram after a header of IPv4."""
     cdef Ends ends
     ends.family = IPV4
-    ends.transport = transport
+    ends.transport = Transport.UDP
     ends.src = ip + 12
     ends.dst = ip + 16
-    ends.src_port = header
-    ends.dst_port = header + 2
-    return ends
-
-
-cdef inline Ends ends_of_ip(const uint8_t* ip, const uint8_t* header, Transport transport) noexcept nogil:
-    """The ends of a UDP datagram or TCP segment after an IP header of either version."""
-    cdef Ends ends = ends_of_ipv4(ip, header, transport)
-    if ip[0] >> 4 == 6:
-        ends.family = IPV6
-        ends.src = ip + 8
-        ends.dst = ip + 24
+    ends.src_port = udp
+    ends.dst_port = udp + 2
     return ends
 
 
@@ -121,6 +112,19 @@ cdef inline Ends ends_of_ipx(const uint8_t* ipx) noexcept nogil:
     ends.dst = ipx + 6
     ends.src_port = ipx + 28
     ends.dst_port = ipx + 16
+    return ends
+
+
+cdef inline Ends ends_of(const Packet* found) noexcept nogil:
+    """The ends of a UDP datagram or an IPX packet; those of a TCP segment as if it were a datagram."""
+    cdef Ends ends
+    if found.protocol == IPX_PACKET:
+        return ends_of_ipx(found.ip)
+    ends = ends_of_ipv4(found.ip, found.header)
+    if found.ip[0] >> 4 == 6:
+        ends.family = IPV6
+        ends.src = found.ip + 8
+        ends.dst = found.ip + 24
     return ends
 
 

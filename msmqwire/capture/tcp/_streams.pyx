@@ -326,7 +326,7 @@ cdef bint take_segment(
     cdef bint answers = False
     cdef bint begins = False
     if says_nothing(found):
-        counts.segments += 1
+        counts.sums.segments += 1
         return True
     if not keep_in_bounds(streams, rows, counts):
         return False
@@ -352,7 +352,7 @@ cdef bint take_segment(
             begins = flow != NULL and is_away(streams, flow, sequence, size)
     if flow == NULL:
         if size == 0 and not flags & SYN:
-            counts.segments += 1
+            counts.sums.segments += 1
             pass_over(streams, found.size)
             return True
         if streams.table.count >= streams.most_flows and not evict(streams, rows, counts):
@@ -369,7 +369,7 @@ cdef bint take_segment(
             streams.no_memory = True
             return True
         begin_stream(streams, flow, sequence, counts)
-    counts.segments += 1
+    counts.sums.segments += 1
     add_segment(streams, flow, frame, found, flags, sequence, rows, counts)
     return True
 
