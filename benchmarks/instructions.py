@@ -79,7 +79,8 @@ def framing(**options: Any) -> Callable[[Path], Work]:
 
     def prepare(path: Path) -> Work:
         def work() -> None:
-            with capture.open(path, columns=(), **options) as blocks:
+            # The payloads of a block that the capture hardly fills would be copied
+            with capture.open(path, columns=(), block_size=1 << 20, **options) as blocks:
                 for block in blocks:
                     len(block.payloads)
 
