@@ -212,7 +212,8 @@ def test_ports(spark: SparkSession) -> None:
     assert load(spark, LOCAL, ports="53, 1801").count() == 2 + 4
 
 
-def test_load_imports_no_pandas() -> None:
-    """The program that Spark starts to plan a read imports the data source, and needs no pandas."""
-    code = "import sys, msmqwire.spark.source.datasource; sys.exit('pandas' in sys.modules)"
+@pytest.mark.parametrize("module", ["source.datasource", "functions.decoder"])
+def test_workers_import_no_pandas(module: str) -> None:
+    """The processes that Spark starts to plan a read, to read, and to run Arrow functions need no pandas."""
+    code = f"import sys, msmqwire.spark.{module}; sys.exit('pandas' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)

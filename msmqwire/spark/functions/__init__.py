@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, get_args, get_type_hints
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.functions import arrow_udtf, col
@@ -53,12 +53,14 @@ class Settings(TypedDict, total=False):
     columns: Iterable[str] | None
 
 
-def _user_defined(form: Form, arrow: Any, pandas: Any, result: DataType) -> Any:
-    # Spark's stubs lack struct results, and type hints in place of functionType
-    forms: dict[str, tuple[Any, Any]] = {"arrow": (arrow_udf, arrow), "pandas": (pandas_udf, pandas)}
-    if form not in forms:
+def _is_pandas(form: str) -> bool:
+    if form not in get_args(Form):
         raise ValueError(f"form={form!r} is neither 'arrow' nor 'pandas'")
-    make, body = forms[form]
+    return form == "pandas"
+
+
+def _user_defined(make: Any, body: Any, result: DataType) -> Any:
+    """A function of Spark, whose stubs lack struct results, and type hints in place of functionType."""
     function = sent(body)
     # Spark chooses the kind of function by its type hints
     function.__annotations__ = get_type_hints(body)
@@ -75,14 +77,22 @@ def decoder_udf(table: str, *, form: Form = "arrow", **settings: Any) -> Any:
         for a null payload, since a frame has no null rows.
     """
     decoder = Decoder(table, **settings)
-    pandas = decoder.pandas_lists if decoder.lists else decoder.pandas
-    return _user_defined(form, decoder.arrow, pandas, decoder.result)
+    if not _is_pandas(form):
+        return _user_defined(arrow_udf, decoder.arrow, decoder.result)
+    from msmqwire.spark.functions.pandas_forms import PandasDecoder
+
+    pandas = PandasDecoder(decoder)
+    return _user_defined(pandas_udf, pandas.lists if decoder.lists else pandas.structs, decoder.result)
 
 
 def guid_text_udf(*, form: Form = "arrow", **settings: Any) -> Any:
     """The user-defined function of ``msmq_guid_text``; ``settings`` are those of ``GuidFormatter``."""
     formatter = GuidFormatter(**settings)
-    return _user_defined(form, formatter.arrow, formatter.pandas, StringType())
+    if not _is_pandas(form):
+        return _user_defined(arrow_udf, formatter.arrow, StringType())
+    from msmqwire.spark.functions.pandas_forms import PandasGuidFormatter
+
+    return _user_defined(pandas_udf, PandasGuidFormatter(formatter).texts, StringType())
 
 
 def decoder_udtf(table: str, *, keep: StructType | str = "", **settings: Any) -> Any:

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 from pyspark.sql.types import ArrayType, BinaryType, DataType, StringType, StructType
@@ -60,17 +59,6 @@ _SOURCES: dict[str, _Source] = {
         formatname.FORMAT_NAMES, formatname.parse_batch, StringType(), Payloads.of_texts, _shown_text
     ),
 }
-
-
-class _ArrowColumn(pd.arrays.ArrowExtensionArray):
-    """A column of a pandas frame that stays in Arrow in Spark.
-
-    Spark maps a conversion over lists and structs, one Python object at a time, so that Arrow accepts them. These
-    columns are Arrow already.
-    """
-
-    def map(self, mapper: Any, na_action: Any = None) -> _ArrowColumn:
-        return self
 
 
 def _typed(column: Any) -> Any:
@@ -162,41 +150,28 @@ class Decoder(Sent):
         place = f"row {self.rows + row} of its partition, {_SOURCES[self.table].shown(payload)}"
         return DecodeError(*fault, place)
 
-    def _values(self, column: Any) -> Payloads:
+    def values(self, column: Any) -> Payloads:
+        """The payloads of a column of Arrow, or of a list."""
         return _SOURCES[self.table].values(_typed(column))
 
     # Spark evaluates these hints, and pa.Array takes no arguments at run time
     def arrow(self, batches: Iterator[pa.Array]) -> Iterator[pa.Array]:  # type: ignore[type-arg]
         """The body of an Arrow UDF; the result of a null payload is null."""
         for payloads in batches:
-            yield self._array(self._values(payloads), payloads.is_null() if payloads.null_count else None)
-
-    def pandas(self, batches: Iterator[pd.Series]) -> Iterator[pd.DataFrame]:
-        """The body of a pandas UDF; a frame has no null rows, so all members of a null payload are null."""
-        for payloads in batches:
-            rows, _ = self.decode(self._values(payloads.tolist()))
-            columns = {name: _ArrowColumn(array) for name, array in zip(rows.schema.names, rows.columns, strict=True)}
-            yield pd.DataFrame(columns, copy=False)
-
-    def pandas_lists(self, batches: Iterator[pd.Series]) -> Iterator[pd.Series]:
-        """The body of a pandas UDF that returns lists; the result of a null payload is null."""
-        for payloads in batches:
-            missing = payloads.isna().to_numpy()
-            array = self._array(self._values(payloads.tolist()), pa.array(missing) if missing.any() else None)
-            yield pd.Series(_ArrowColumn(array), copy=False)
+            yield self.array(self.values(payloads), payloads.is_null() if payloads.null_count else None)
 
     def frame(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The body of ``mapInArrow``: the first column has payloads, the others are kept before the rows."""
         for batch in batches:
             kept = batch.select(range(1, batch.num_columns))
-            rows, starts = self.decode(self._values(batch.column(0)))
+            rows, starts = self.decode(self.values(batch.column(0)))
             if starts is not None and kept.num_columns:
                 kept = kept.take(np.repeat(np.arange(batch.num_rows), np.diff(starts)))
             yield pa.RecordBatch.from_arrays(
                 [*kept.columns, *rows.columns], schema=pa.schema([*kept.schema, *rows.schema])
             )
 
-    def _array(self, payloads: Payloads, missing: Any) -> Any:
+    def array(self, payloads: Payloads, missing: Any) -> Any:
         """A struct or a list for each payload, null where ``missing`` is true."""
         rows, starts = self.decode(payloads)
         if starts is None:
@@ -267,8 +242,3 @@ class GuidFormatter(Sent):
         """The body of an Arrow UDF."""
         for guids in batches:
             yield self.format(Payloads.of(_typed(guids)))
-
-    def pandas(self, batches: Iterator[pd.Series]) -> Iterator[pd.Series]:
-        """The body of a pandas UDF."""
-        for guids in batches:
-            yield pd.Series(_ArrowColumn(self.format(Payloads.of(guids.tolist()))), copy=False)
