@@ -28,7 +28,7 @@ from msmqwire.capture import TABLES
 from msmqwire.spark import pipeline
 from msmqwire.spark.session import local_session
 from msmqwire.spark.streams import read_streams
-from tests.system_programs import require_program
+from tests.system_programs import JAVA_OPTIONS, require_program
 
 CLOCK = FamilyClock()
 pytestmark = pytest.mark.benchmark(timer=CLOCK)
@@ -61,8 +61,7 @@ def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
     require_program("java")
     settings = {"spark.ui.showConsoleProgress": "false"}
     if request.config.getoption("--quick"):
-        # A JVM that lives for a minute: compile quickly, not well
-        settings["spark.driver.extraJavaOptions"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+        settings["spark.driver.extraJavaOptions"] = JAVA_OPTIONS
     session = local_session("msmqwire benchmarks", cores=CORES, settings=settings)
     yield session
     session.stop()

@@ -19,7 +19,7 @@ from xdist.scheduler import LoadFileScheduling
 from msmqwire.cli.arguments import usable_cores
 from msmqwire.columns import allocated_bytes
 from tests import cpu_time
-from tests.system_programs import require_program
+from tests.system_programs import JAVA_OPTIONS, require_program
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,11 +30,8 @@ settings.register_profile("short", deadline=None, max_examples=100, print_blob=T
 settings.register_profile("long", settings.get_profile("short"), max_examples=300)
 settings.load_profile("short")
 
-# JVMs of tests live for minutes: quick compilation costs less than good code saves, and Spark's classes are sound
-os.environ.setdefault(
-    "SPARK_SUBMIT_OPTS",
-    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote",
-)
+# Of the JVM of every Spark session that a test or its processes start
+os.environ.setdefault("SPARK_SUBMIT_OPTS", JAVA_OPTIONS)
 
 
 @cache
@@ -157,6 +154,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     settings = {
         "spark.driver.memory": "1g",
         "spark.sql.shuffle.partitions": "2",
+        # Compiling the code of a query takes longer than its few rows; users' sessions, as in the long tests, do it
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         "spark.ui.showConsoleProgress": "false",
     }
     # What an example names relatively, workers read and write where the JVM started

@@ -11,6 +11,9 @@ from typing import NoReturn
 
 import pytest
 
+#: JVMs of tests live for minutes: quick compilation costs less than good code saves, and Spark's classes are sound.
+JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+
 
 def require_program(name: str) -> str:
     """Path of the program; without it the calling test is skipped, or fails if MSMQWIRE_REQUIRE_SYSTEM is set.

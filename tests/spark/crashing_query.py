@@ -30,7 +30,5 @@ def follow(spark: SparkSession, captures: str, log: str, sink: str, last: int | 
 
 
 if __name__ == "__main__":
-    java = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-    settings = {"spark.driver.memory": "512m", "spark.driver.extraJavaOptions": java}
-    session = local_session("crashing query", cores=1, settings=settings)
+    session = local_session("crashing query", cores=1, settings={"spark.driver.memory": "512m"})
     follow(session, *sys.argv[1:4], last=int(sys.argv[4]))

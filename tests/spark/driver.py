@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from tests.spark.captures import ROOT
+from tests.system_programs import JAVA_OPTIONS
 
 _SETTINGS = {
     "spark.driver.memory": "1g",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.executor.extraJavaOptions": JAVA_OPTIONS,
     "spark.ui.showConsoleProgress": "false",
 }
 

@@ -13,12 +13,9 @@ from pathlib import Path
 import pyspark
 
 from tests.spark.captures import ROOT
-from tests.system_programs import require_program
+from tests.system_programs import JAVA_OPTIONS, require_program
 
 HOME = Path(pyspark.__file__).parent
-
-#: A JVM that lives for a minute: compile quickly, not well
-JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 @contextlib.contextmanager
@@ -44,7 +41,7 @@ def spark_submit(
         "PYTHONPATH": str(ROOT),
         **(variables or {}),
     }
-    command = [str(home / "bin" / "spark-submit"), "--driver-memory", "1g", "--driver-java-options", JAVA_OPTIONS]
+    command = [str(home / "bin" / "spark-submit"), "--driver-memory", "1g"]
     chosen = {
         "spark.ui.enabled": "false",
         "spark.sql.shuffle.partitions": "2",

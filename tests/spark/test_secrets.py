@@ -43,7 +43,7 @@ from msmqwire.spark.session import local_session
 events = sys.argv[1]
 settings = {{
     "spark.eventLog.enabled": "true", "spark.eventLog.dir": "file://" + events, "spark.eventLog.compress": "false",
-    "spark.driver.memory": "1g", "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.driver.memory": "1g",
 }}
 spark = local_session(cores=1, settings=settings)
 options = json.dumps({{"secret_key": "{SECRET}"}})
