@@ -120,7 +120,8 @@ def _captures(storage: Storage, table: str, file: ActiveFile, every_byte: bool) 
             raise pa.ArrowInvalid("its bytes are not those that were written: the checksum differs")
         if file.rows is not None and source.metadata.num_rows != file.rows:
             raise pa.ArrowInvalid(f"it has {source.metadata.num_rows} rows, not {file.rows}")
-        if missing := [name for name in file_schema(table).names if name not in source.schema_arrow.names]:
+        there = set(source.schema_arrow.names)
+        if missing := [name for name in file_schema(table).names if name not in there]:
             raise pa.ArrowInvalid(f"it has no column {', '.join(missing)}")
         for group in range(source.num_row_groups):
             rows = source.read_row_group(group, None if every_byte else ["capture"], use_threads=False)
