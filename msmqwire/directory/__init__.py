@@ -19,16 +19,15 @@ from msmqwire.directory.elements import (
     DirectoryServerType,
     Enterprise,
     OperatingSystemType,
-    PrivacyLevel,
     Queue,
     QueueManager,
     RoutingLink,
-    Scope,
     Site,
 )
 from msmqwire.directory.ldap import LdapDirectory
 from msmqwire.directory.memory import MemoryDirectory
 from msmqwire.directory.offline import QueueManagerDirectory
+from msmqwire.properties.enumerations import PrivacyLevel, Scope
 
 __all__ = [
     "ConnectedNetwork",

@@ -24,10 +24,9 @@ from msmqwire.directory.elements import (
     DirectoryObject,
     DirectoryServerType,
     OperatingSystemType,
-    PrivacyLevel,
-    Scope,
 )
 from msmqwire.errors import DirectoryError
+from msmqwire.properties.enumerations import PrivacyLevel, Scope
 from msmqwire.wire.guids import guid_of
 
 #: Marks a value that could not be read.

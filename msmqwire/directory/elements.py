@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
 
+from msmqwire.properties.enumerations import PrivacyLevel, Scope
 from msmqwire.wire.guids import NIL
 
 Element = TypeVar("Element", bound="DirectoryObject")
@@ -41,21 +42,6 @@ class DirectoryServerType(enum.StrEnum):
     BACKUP_SITE_CONTROLLER = "backup_site_controller"
     PRIMARY_SITE_CONTROLLER = "primary_site_controller"
     PRIMARY_ENTERPRISE_CONTROLLER = "primary_enterprise_controller"
-
-
-class PrivacyLevel(enum.StrEnum):
-    """PrivacyLevel of a queue ([MS-MQDMPR] 3.1.1.2)."""
-
-    NONE = "none"
-    OPTIONAL = "optional"
-    BODY = "body"
-
-
-class Scope(enum.StrEnum):
-    """Scope of a queue ([MS-MQDMPR] 3.1.1.2)."""
-
-    SITE = "site"
-    ENTERPRISE = "enterprise"
 
 
 #: The types of attributes by their annotations.

@@ -12,7 +12,6 @@ from msmqwire.directory.elements import (
     DirectoryServerType,
     Element,
     QueueManager,
-    Scope,
     Site,
 )
 from msmqwire.directory.ldap_connection import Entry, LdapConnection, parent, relative_names
@@ -27,6 +26,7 @@ from msmqwire.directory.ldap_schema import (
     OFTEN_UNSET,
     Row,
 )
+from msmqwire.properties.enumerations import Scope
 
 #: If more named objects than this are looked up, all of the class are read at once.
 MANY = 1000

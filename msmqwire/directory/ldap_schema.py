@@ -17,12 +17,12 @@ from msmqwire.directory.elements import (
     DirectoryServerType,
     Enterprise,
     OperatingSystemType,
-    PrivacyLevel,
     Queue,
     QueueManager,
     RoutingLink,
     Site,
 )
+from msmqwire.properties.enumerations import PrivacyLevel
 
 #: objectClass by element ([MS-MQDSSM] 3.1.6.15).
 CLASSES: dict[type[DirectoryObject], str] = {

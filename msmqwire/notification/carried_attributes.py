@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from msmqwire.directory.elements import PrivacyLevel, Scope
 from msmqwire.mqcn.property_sets import CREATED, MACHINE_CHANGES, QUEUE_CHANGES
 from msmqwire.properties import by_name
+from msmqwire.properties.enumerations import PrivacyLevel, Scope
 
 _FLAG = (False, True)
 
