@@ -176,6 +176,15 @@ def test_the_headers_of_http_are_written_and_read() -> None:
     assert bytes(mqqb.encode_batch(batch)[0]) == packet  # type: ignore[arg-type]
 
 
+def test_an_envelope_is_no_list_of_queues_without_its_flag() -> None:
+    """Its length stands where a MultiQueueFormatHeader has the id 0x0064, and its HeaderId where that has its size."""
+    sent = mqqb.UserMessage(destination_queue="DIRECT=OS:a\\b", srmp_envelope="x" * (0x64 - 1))
+    packet = mqqb.encode(sent)
+    header = packet.index("x".encode("utf-16-le") * 99) - 8
+    got = mqqb.decode(packet[:header] + b"\x90\1" + packet[header + 2 :], strict=True)
+    assert got == sent
+
+
 @pytest.mark.parametrize(
     ("size", "offset", "field"),
     [(34, 0, "MessageBodySize"), (7, 26, "MessageBodyOffset"), (7, 2**32 - 1, "MessageBodyOffset")],
