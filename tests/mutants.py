@@ -35,7 +35,8 @@ from tests.kernel_coverage import kernels
 
 ROOT = Path(__file__).parent.parent
 EXPLAINED = Path(__file__).with_suffix(".toml")
-COPIED = ("msmqwire", "tests", "examples", "docs", "pyspark_msmq", "setup.py", "pyproject.toml", "README.md")
+# All else is copied, since tests read the manual, and the manual names files of every folder
+NOT_COPIED = shutil.ignore_patterns(".git", ".venv", ".*_cache", ".hypothesis", "__pycache__", "build", "dist")
 # Packages without a folder of tests; what starts the package (__init__, __main__) is tested by `make package`
 TESTED_BY = {
     "cli": {"cli", "insight"},
@@ -246,9 +247,7 @@ class Tree:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        for name in COPIED:
-            copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
-            copy(ROOT / name, folder / name)
+        shutil.copytree(ROOT, folder, ignore=NOT_COPIED, dirs_exist_ok=True)
 
     def survives(self, mutant: Mutant) -> bool:
         """Whether the tests pass; False for a mutant that does not compile."""
