@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 from itertools import combinations
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 from msmqwire import mqqb
 from msmqwire.errors import DecodeError
-from tests.columns.formats import FORMATS, MESSAGES, Format, assert_value, each_format, rebuilt
+from tests.columns.formats import FORMATS, MESSAGES, NOTIFICATIONS, TOPOLOGY, Format, assert_value, each_format, rebuilt
 from tests.columns.rows import assert_arrow, assert_columns, shown_row
 from tests.contract.checklist import row
 from tests.reference.reader import Fault
@@ -113,6 +114,24 @@ def assert_all_agree(kind: Format, payloads: list[bytes], **way: Any) -> None:
         if kind is kind.read_as(data, way.get("transport", "unknown")):
             packet = kind.decode(data, **way)
             assert (packet if isinstance(packet, Fault) else None) == batch.fault(int(at))
+
+
+@pytest.mark.parametrize("kind", [TOPOLOGY, NOTIFICATIONS], ids=str)
+def test_the_detail_of_a_truncated_field_says_what_is_left_of_it(kind: Format) -> None:
+    for data in {packet[:size] for packet in kind.packets for size in range(len(packet))}:
+        error = error_of(kind, data)
+        if error is not None and error.code == "truncated":
+            needed, left = map(int, re.findall(r"\d+", error.detail))
+            assert needed > left == len(data) - error.offset
+
+
+def error_of(kind: Format, data: bytes) -> DecodeError | None:
+    """The exception of a payload that cannot be decoded."""
+    try:
+        kind.codec.decode(data)
+    except DecodeError as error:
+        return error
+    return None
 
 
 @some_vectors
