@@ -20,7 +20,7 @@ import msmqwire
 from msmqwire.spark.executors import cloudpickle, sent
 from msmqwire.spark.functions import decode_frame
 from msmqwire.spark.functions.decoder import Decoder, GuidFormatter, TableFunction
-from msmqwire.spark.functions.pandas_forms import PandasDecoder, PandasGuidFormatter
+from msmqwire.spark.functions.pandas_forms import pandas_body
 from msmqwire.spark.source.datasource import MsmqDataSource, registered
 from tests.spark.captures import ROOT
 from tests.spark.submit import HOME, spark_submit
@@ -52,8 +52,8 @@ def sent_objects() -> dict[str, Any]:
         "function": sent(decoder.arrow),
         "table function": TableFunction(decoder, ()).handler,
         "text of GUIDs": sent(GuidFormatter().arrow),
-        "pandas function": sent(PandasDecoder(decoder).structs),
-        "pandas text of GUIDs": sent(PandasGuidFormatter(GuidFormatter()).texts),
+        "pandas function": sent(pandas_body(decoder)),
+        "pandas text of GUIDs": sent(pandas_body(GuidFormatter())),
         "data source": source.reader(source.schema()),
         "registered data source": registered(),
         "stream": source.streamReader(source.schema()),

@@ -53,14 +53,17 @@ class Settings(TypedDict, total=False):
     columns: Iterable[str] | None
 
 
-def _is_pandas(form: str) -> bool:
+def _user_defined(one: Decoder | GuidFormatter, form: Form, result: DataType) -> Any:
+    """The function of Spark in one of its forms."""
     if form not in get_args(Form):
         raise ValueError(f"form={form!r} is neither 'arrow' nor 'pandas'")
-    return form == "pandas"
+    # Spark's stubs lack struct results, and type hints in place of functionType
+    make: Any = arrow_udf
+    body: Any = one.arrow
+    if form == "pandas":
+        from msmqwire.spark.functions.pandas_forms import pandas_body
 
-
-def _user_defined(make: Any, body: Any, result: DataType) -> Any:
-    """A function of Spark, whose stubs lack struct results, and type hints in place of functionType."""
+        make, body = pandas_udf, pandas_body(one)
     function = sent(body)
     # Spark chooses the kind of function by its type hints
     function.__annotations__ = get_type_hints(body)
@@ -77,22 +80,12 @@ def decoder_udf(table: str, *, form: Form = "arrow", **settings: Any) -> Any:
         for a null payload, since a frame has no null rows.
     """
     decoder = Decoder(table, **settings)
-    if not _is_pandas(form):
-        return _user_defined(arrow_udf, decoder.arrow, decoder.result)
-    from msmqwire.spark.functions.pandas_forms import PandasDecoder
-
-    pandas = PandasDecoder(decoder)
-    return _user_defined(pandas_udf, pandas.lists if decoder.lists else pandas.structs, decoder.result)
+    return _user_defined(decoder, form, decoder.result)
 
 
 def guid_text_udf(*, form: Form = "arrow", **settings: Any) -> Any:
     """The user-defined function of ``msmq_guid_text``; ``settings`` are those of ``GuidFormatter``."""
-    formatter = GuidFormatter(**settings)
-    if not _is_pandas(form):
-        return _user_defined(arrow_udf, formatter.arrow, StringType())
-    from msmqwire.spark.functions.pandas_forms import PandasGuidFormatter
-
-    return _user_defined(pandas_udf, PandasGuidFormatter(formatter).texts, StringType())
+    return _user_defined(GuidFormatter(**settings), form, StringType())
 
 
 def decoder_udtf(table: str, *, keep: StructType | str = "", **settings: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,3 +57,10 @@ class PandasGuidFormatter(Sent):
         """The result of a null GUID is null."""
         for guids in batches:
             yield pd.Series(_ArrowColumn(self.formatter.format(Payloads.of(guids.tolist()))), copy=False)
+
+
+def pandas_body(one: Decoder | GuidFormatter) -> Callable[..., Any]:
+    """The body of the pandas UDF of a decoder or a formatter."""
+    if isinstance(one, GuidFormatter):
+        return PandasGuidFormatter(one).texts
+    return PandasDecoder(one).lists if one.lists else PandasDecoder(one).structs
