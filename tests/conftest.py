@@ -146,7 +146,7 @@ def everything_is_released() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+def spark(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """One Spark for all tests of a process: starting it takes longer than most of them."""
     require_program("java")
     from msmqwire.spark.session import local_session
@@ -154,11 +154,11 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     settings = {
         "spark.driver.memory": "1g",
         "spark.sql.shuffle.partitions": "2",
-        # Compiling the code of a query takes longer than its few rows; users' sessions, as in the long tests, do it
-        "spark.sql.codegen.wholeStage": "false",
-        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         "spark.ui.showConsoleProgress": "false",
     }
+    if request.config.getoption("markexpr") == "not long":
+        # Compiling the code of a query takes longer than its few rows; the long tests do it, as sessions of users
+        settings |= {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
     # What an example names relatively, workers read and write where the JVM started
     folder = tmp_path_factory.mktemp("spark")
     (folder / "examples").symlink_to(Path(__file__).parents[1] / "examples")
