@@ -58,12 +58,17 @@ def arrow_text(name: str) -> str:
 # By the type and not by the value, since most of the time of the tests of batches goes here
 @cache
 def shown_as(type_: DataType, guid: str = "binary") -> Callable[[Any], Any]:
-    """What makes of a value of an oracle, not None, what Arrow shows."""
+    """What makes of a value of an oracle what Arrow shows."""
+    show = _shown_by_type(type_, guid)
+    return lambda value: None if value is None else show(value)
+
+
+def _shown_by_type(type_: DataType, guid: str) -> Callable[[Any], Any]:
     if isinstance(type_, ListOf):
-        item = _or_none(shown_as(type_.item, guid))
+        item = shown_as(type_.item, guid)
         return lambda values: list(map(item, values))
     if isinstance(type_, StructOf):
-        members = [(name, _or_none(shown_as(member, guid))) for name, member in type_.members]
+        members = [(name, shown_as(member, guid)) for name, member in type_.members]
         return lambda value: {name: show(_member(value, name)) for name, show in members}
     if type_ == GUID:
         return _GUIDS[guid]
@@ -74,10 +79,6 @@ def shown_as(type_: DataType, guid: str = "binary") -> Callable[[Any], Any]:
     if type_ in (TEXT, FORMAT_NAME):
         return _shown_text
     return lambda value: value
-
-
-def _or_none(show: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    return lambda value: None if value is None else show(value)
 
 
 def _shown_text(value: Any) -> str | None:
@@ -97,9 +98,7 @@ _GUIDS: dict[str, Callable[[bytes], Any]] = {
 def shown_row(table: Table, row: Row, guid: str = "binary") -> dict[str, Any]:
     """What a row of an oracle or a packet of a vector has, as Arrow shows it."""
     return {
-        column.name: _or_none(shown_as(column.type, guid))(row[column.name])
-        for column in table.all_columns
-        if column.name in row
+        column.name: shown_as(column.type, guid)(row[column.name]) for column in table.all_columns if column.name in row
     }
 
 
@@ -122,8 +121,7 @@ class Expected:
 
     def shown(self, column: Column) -> list[Any]:
         """What Arrow shows of a column."""
-        show = shown_as(column.type)
-        return [None if value is None else show(value) for value in self.column(column.name)]
+        return list(map(shown_as(column.type), self.column(column.name)))
 
 
 def fault_entries(batch: Batch) -> list[tuple[int, str, str, int]]:
