@@ -6,7 +6,7 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from msmqwire import capture
@@ -150,7 +150,6 @@ def test_any_streams(seed: int, cases: int) -> None:
 
 
 @given(st.randoms(use_true_random=False))
-@settings(max_examples=100)
 def test_any_streams_of_hypothesis(rng: random.Random) -> None:
     compare(Sender(rng).frames(), capture.StreamLimits())
 

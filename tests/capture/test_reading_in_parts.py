@@ -181,7 +181,7 @@ def test_selections_and_columns(tmp_path: Path) -> None:
     assert end == read(path, final=False)[2]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(0, 2**32), st.integers(0, 3), st.sampled_from((0.0, 0.3, 1.0)), st.booleans(), st.integers(1, 5000))
 def test_any_capture(
     tmp_path_factory: pytest.TempPathFactory, seed: int, form: int, bad: float, broken: bool, size: int

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from msmqwire import capture, mqsd
@@ -48,7 +48,6 @@ pytestmark = pytest.mark.usefixtures("everything_is_released")
 
 
 @given(name=st.sampled_from(list(SMALL)), sizes=st.lists(st.integers(1, 700), min_size=1, max_size=6))
-@settings(max_examples=100)
 def test_however_few_bytes_come_at_a_time(name: str, sizes: list[int]) -> None:
     data = SMALL[name]
     assert read(Dribble(data, sizes), block_size=4096) == read(data)
@@ -222,7 +221,6 @@ def test_held_blocks_are_never_overwritten(size: int) -> None:
 PARTS = ["block", "payloads", "one", "column", "batch", "arrow", "decoded", ""]
 
 
-@settings(max_examples=100)
 @given(holding=st.lists(st.sampled_from(PARTS), min_size=1))
 def test_whatever_is_held_stays(holding: list[str]) -> None:
     """Any part that somebody keeps, of any block, is as it was when the capture has been read to its end."""

@@ -261,3 +261,7 @@ SESSIONS = _packets(
 FORMATS = (TOPOLOGY, NOTIFICATIONS, MESSAGES, SESSIONS)
 
 each_format = pytest.mark.parametrize("kind", FORMATS, ids=str)
+#: For what takes seconds and hardly depends on the format: the short run takes one.
+one_format_first = pytest.mark.parametrize(
+    "kind", [FORMATS[0], *(pytest.param(kind, marks=pytest.mark.long) for kind in FORMATS[1:])], ids=str
+)

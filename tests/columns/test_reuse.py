@@ -11,7 +11,7 @@ import pytest
 
 from msmqwire import Batch
 from msmqwire.columns import allocated_bytes
-from tests.columns.formats import FORMATS, Format, each_format
+from tests.columns.formats import FORMATS, Format, each_format, one_format_first
 from tests.columns.processes import run
 
 
@@ -123,7 +123,7 @@ def test_a_refused_call_leaves_the_batch_as_it_was(kind: Format, options: dict[s
     kind.assert_rows(payloads_of(kind), out)
 
 
-@each_format
+@one_format_first
 def test_threads_cannot_meet_in_a_batch(kind: Format) -> None:
     """The kernel runs without the GIL: who comes while it writes is refused, to write as to export."""
     run("-m", "tests.columns.meetings", str(kind))
@@ -166,7 +166,7 @@ print(failed)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs RLIMIT_AS and /proc")
-@each_format
+@one_format_first
 def test_a_batch_survives_a_lack_of_memory(kind: Format) -> None:
     """When a column cannot be had, the batch holds no rows (or those it had), never rows without columns."""
     assert int(run("-c", OUT_OF_MEMORY, str(kind))) >= 3

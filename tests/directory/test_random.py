@@ -69,7 +69,7 @@ def asked(draw: st.DrawFn) -> tuple[type[DirectoryObject], list[Filter]]:
     return element, draw(st.lists(filters(element), max_size=3))
 
 
-@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(asked())
 def test_the_homes_agree(
     memory: MemoryDirectory, ldap: LdapDirectory, question: tuple[type[DirectoryObject], list[Filter]]
@@ -103,7 +103,7 @@ def documents(draw: st.DrawFn) -> dict[str, Any]:
     return tables
 
 
-@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(documents())
 def test_no_file_is_more_than_wrong(tmp_path: Path, tables: dict[str, Any]) -> None:
     path = tmp_path / "enterprise.json"

@@ -53,7 +53,7 @@ def cuts(kind: Format, packet: bytes) -> tuple[Batch, list[mqqb_incomplete.Incom
     return batch, [mqqb_incomplete.cut(packet, size, kind.table.name) for size in sizes]  # type: ignore[arg-type]
 
 
-@each_table
+@pytest.mark.parametrize("kind", [SESSIONS, pytest.param(MESSAGES, marks=pytest.mark.long)], ids=str)
 def test_every_byte_of_packets(kind: Format) -> None:
     packets = complete(kind)
     assert len(packets) > 20

@@ -13,7 +13,7 @@ from uuid import UUID
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from msmqwire import mqcn, mqqb
@@ -98,7 +98,6 @@ DELETE = update("delete", (1403, 1), (1404, 1))
 EVENT = mqcn.encode_body(mqcn.ChangeNotificationMessage(2, body=mqcn.NotificationBody(2, UUID(int=1), "dc1")))
 
 
-@settings(max_examples=150, deadline=None)
 @given(SENT)
 @example([(CHANGE, "queue_manager"), (CHANGE, "none"), (CHANGE, "sid"), (EVENT, "none"), (EVENT, "sid")])
 @example([(update("create", (103, "ledger\\a"), path_name="ledger\\a"), "queue_manager")])
@@ -159,7 +158,6 @@ def answer(level: AuthenticationLevel, _: Envelope) -> AuthenticationLevel:
     return level
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.lists(bodies(), max_size=6), st.data())
 def test_the_columns_and_the_single_message_agree(sent: list[bytes], data: st.DataObject) -> None:
     """Also where the caller knows the sender, or nothing of it."""
@@ -199,7 +197,6 @@ PARTS = st.sampled_from(
 ) | st.sampled_from(["ledger", "q" * 124, "q" * 125, "m" * 256])
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.lists(st.tuples(st.booleans(), st.lists(PARTS, max_size=6).map("".join)), max_size=8))
 def test_the_columns_and_the_single_message_agree_on_paths(paths: list[tuple[bool, str]]) -> None:
     """Whichever characters they have, in PROPID_Q_PATHNAME or in PathName, one message beside the other."""

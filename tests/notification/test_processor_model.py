@@ -90,4 +90,4 @@ class ProcessorMachine(m.BesideItsOracle):
 
 
 TestProcessor = ProcessorMachine.TestCase
-TestProcessor.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+TestProcessor.settings = settings(max_examples=60, stateful_step_count=30)

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pyarrow as pa
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from msmqwire import mqcn
@@ -308,7 +308,6 @@ IDENTIFIERS, PATHS = (
 )
 
 
-@settings(max_examples=200, deadline=None)
 @given(
     st.lists(
         st.tuples(st.sampled_from(("create", "change", "delete")), *map(st.sampled_from, (IDENTIFIERS, PATHS))),

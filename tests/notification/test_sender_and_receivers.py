@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from msmqwire import mqqb
@@ -84,7 +84,6 @@ def processed(history: History, sender: Sender, steps: list[Any]) -> Notificatio
     return processor
 
 
-@settings(deadline=None)
 @given(STEPS)
 def test_the_processor_has_what_the_directory_has(steps: list[Any]) -> None:
     for sender in (SERVICE, MANAGER):
@@ -93,7 +92,6 @@ def test_the_processor_has_what_the_directory_has(steps: list[Any]) -> None:
         assert {queue.identifier: queue.only(TOLD) for queue in processor.queues} == history.told()
 
 
-@settings(deadline=None)
 @given(STEPS)
 def test_a_replay_has_what_the_directory_has(steps: list[Any]) -> None:
     history = History()

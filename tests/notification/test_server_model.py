@@ -169,16 +169,15 @@ class AtOnceMachine(ServerMachine):
 
 
 TestServer = ServerMachine.TestCase
-TestServer.settings = settings(max_examples=100, stateful_step_count=30, deadline=None)
+TestServer.settings = settings(stateful_step_count=30)
 TestAtOnce = AtOnceMachine.TestCase
-TestAtOnce.settings = settings(max_examples=30, stateful_step_count=10, deadline=None)
+TestAtOnce.settings = settings(max_examples=30, stateful_step_count=10)
 
 
 class NobodySendsError(Exception):
     """There is nothing left to wait for."""
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(SENT, COUNTS, SECONDS), max_size=6), st.sampled_from(Profile))
 def test_the_loop_takes_and_waits_as_the_oracle_does(bursts: list[Any], profile: Profile) -> None:
     """``run`` on a clock that stands still unless something waits for it."""

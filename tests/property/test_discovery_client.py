@@ -164,4 +164,4 @@ class Discovery(RuleBasedStateMachine):
 
 
 TestDiscovery = Discovery.TestCase
-TestDiscovery.settings = settings(max_examples=100, stateful_step_count=40)
+TestDiscovery.settings = settings(stateful_step_count=40)

@@ -6,7 +6,7 @@ import io
 import json
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 
 from msmqwire import mqcn, mqqb, mqsd
 from msmqwire.cli.formats.json_lines import Writer
@@ -31,14 +31,12 @@ def is_plain(packet: Any) -> bool:
     return "\\ud" not in repr(packet).lower()
 
 
-@settings(max_examples=100)
 @given(packets.filter(is_plain))
 def test_topology(packet: Any) -> None:
     data = mqsd.encode(packet)
     assert packet_of("topology", rows_of(mqsd.decode_batch([data]))) == data
 
 
-@settings(max_examples=100)
 @given(user_messages().filter(is_plain))
 def test_messages(packet: mqqb.UserMessage) -> None:
     (row,) = rows_of(mqqb.decode_batch([mqqb.encode(packet)]))
@@ -47,14 +45,12 @@ def test_messages(packet: mqqb.UserMessage) -> None:
     assert same == row
 
 
-@settings(max_examples=100)
 @given(session_packets)
 def test_sessions(packet: Any) -> None:
     data, transport = mqqb.encode(packet), "udp" if isinstance(packet, mqqb.Ping) else "tcp"
     assert packet_of("sessions", rows_of(mqqb.decode_session_batch([data], transport=transport))) == data
 
 
-@settings(max_examples=100)
 @given(messages.filter(is_plain))
 def test_notifications(message: Any) -> None:
     body = mqcn.encode_body(message, enforce=False)

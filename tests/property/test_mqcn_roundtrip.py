@@ -45,7 +45,6 @@ def test_every_propid(propid: int, data: st.DataObject) -> None:
     assert NOTIFICATIONS.assert_agrees(written) == message
 
 
-@settings(max_examples=150)
 @given(any_messages)
 def test_what_is_encoded_without_the_rules_is_decoded_equal(message: Any) -> None:
     data = mqcn.encode(message, enforce=False)

@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from msmqwire import mqqb, mqsd
@@ -81,7 +81,6 @@ def test_what_is_encoded_is_decoded_equal(kind: Format, data: st.DataObject) -> 
 
 
 @pytest.mark.parametrize("kind", [TOPOLOGY, NOTIFICATIONS, SESSIONS], ids=str)
-@settings(max_examples=200)
 @given(data=st.data(), strict=st.booleans())
 def test_any_payload_is_what_the_oracle_says(kind: Format, data: st.DataObject, strict: bool) -> None:
     payload = data.draw(PAYLOADS[str(kind)])

@@ -78,6 +78,7 @@ def test_values_anywhere(type_: str) -> None:
         assert propvariant.read(type_, data) == (read, len(data))
 
 
+@pytest.mark.long
 def test_the_cases_reach_every_outcome() -> None:
     """A gate proves that it checked something: every fault, violation and PROPID of MQCN is among the cases."""
     found: Counter[Any] = Counter()

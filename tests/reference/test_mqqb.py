@@ -73,6 +73,7 @@ def test_spans_tell_where_they_stand(vector: Vector) -> None:
                     assert vector.data[span.offset : span.offset + len(span.data)] == span.data
 
 
+@pytest.mark.long
 def test_the_cases_reach_every_outcome() -> None:
     """A gate proves that it checked something: every fault, violation, kind and column is among the cases."""
     found: Counter[Any] = Counter()

@@ -40,6 +40,7 @@ def test_vectors_are_named_once() -> None:
     assert len(names) == len(set(names)) > 40
 
 
+@pytest.mark.long
 def test_the_cases_reach_every_outcome() -> None:
     """A gate proves that it checked something: every fault and violation of MQSD is among the cases."""
     found: Counter[tuple[str, str]] = Counter()

@@ -126,6 +126,7 @@ def test_one_named_file_that_is_no_capture_is_refused_by_the_driver(spark: Spark
     assert load(spark, str(other), ignoreCorruptFiles="true").collect() == []
 
 
+@pytest.mark.long
 def test_the_setting_of_spark_about_corrupt_files_is_honoured(spark: SparkSession, tmp_path: Path) -> None:
     """The option comes first, then the setting where the session has it, then the mode."""
     other = tmp_path / "notes.txt"

@@ -60,6 +60,7 @@ def sent_objects() -> dict[str, Any]:
     }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("version", "found"), [(None, "no msmqwire"), (OTHER, f"msmqwire {OTHER}")])
 def test_objects_are_refused(tmp_path: Path, version: str | None, found: str) -> None:
     """In a process that has nothing but the standard library and PySpark."""

@@ -159,6 +159,7 @@ def test_a_checkpoint_of_another_version(tmp_path: Path, monkeypatch: pytest.Mon
     same(loose.run(), serial(files[2:], "topology"))
 
 
+@pytest.mark.long
 def test_an_offset_that_expands_without_end_is_refused() -> None:
     """The log of a query is a file like others: 256 kB of it must not become 256 MiB and more."""
     bomb = following._packed(bytes(following.LARGEST_STATE + 1))

@@ -87,6 +87,7 @@ def test_runs_add_and_replace(first: Path, tmp_path: Path) -> None:
     assert settled(lake).run == 2
 
 
+@pytest.mark.long
 def test_a_run_stopped_in_some_steps(first: Path, tmp_path: Path) -> None:
     """A table has nothing of a run that did not happen; the next one does what is left; and no row is there twice.
 
@@ -130,6 +131,7 @@ def test_of_two_runs_one_commits_first(first: Path, tmp_path: Path) -> None:
         assert not lake.commit([decoded(lake.storage, {"h": 1}, iter([groups[1].rows[0].capture, 9]))], "snappy")
 
 
+@pytest.mark.long
 def test_overlapping_runs_at_once(first: Path, tmp_path: Path) -> None:
     lake = Path(shutil.copytree(first, tmp_path / "lake"))
     grown = [{**SECOND, "b": 7 + at, f"only {at}": 3} for at in range(3)]

@@ -125,6 +125,7 @@ def test_damaged_files_are_named(root: Path, table: str) -> None:
     assert all("\n" not in problem for problem in problems)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("table", ["topology", "accounting"])
 def test_every_changed_byte_is_seen(root: Path, table: str) -> None:
     """Of pages, their headers and the footer; and in a file that was merged."""

@@ -54,6 +54,7 @@ def wanted(captures: dict[str, int]) -> list[tuple[Any, ...]]:
     return sorted(expected(captures)["topology"])
 
 
+@pytest.mark.long
 def test_a_table_as_of_each_run(spark: SparkSession, root: Path) -> None:
     """OPTIMIZE changes none of them."""
     for _ in range(2):
@@ -87,6 +88,7 @@ def test_files_are_chosen_by_day_time_and_capture(spark: SparkSession, root: Pat
         lake.read(spark, root, "accounting", since=0)
 
 
+@pytest.mark.long
 def test_a_reader_brings_a_table_up(spark: SparkSession, tmp_path: Path) -> None:
     """So it has all rows of a run whose driver died when it had committed to accounting."""
     root = tmp_path / "lake"

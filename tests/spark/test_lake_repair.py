@@ -93,6 +93,7 @@ def double(root: Path, times: int = 2) -> None:
             table.optimize.compact()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "damage",
     [
@@ -111,6 +112,7 @@ def test_a_dry_run_and_a_second_repair_change_nothing(root: Path, damage: Callab
     assert lakes.repair(root) == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("times", [2, 3])
 @pytest.mark.parametrize("again", [False, True])
 def test_doubled_rows(root: Path, times: int, again: bool) -> None:
@@ -126,6 +128,7 @@ def test_doubled_rows(root: Path, times: int, again: bool) -> None:
     assert sum("the next run reads it again" in line for line in done) == len(SECOND) + again
 
 
+@pytest.mark.long
 def test_doubled_rows_beside_damage(root: Path) -> None:
     double(root)
     flip(active(root, "topology")[0])
@@ -144,6 +147,7 @@ def test_logs(root: Path, table: str, how: str, at: int) -> None:
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("table", TABLES)
 def test_a_log_with_a_checkpoint(root: Path, table: str) -> None:
     delta = DeltaTable(root / table)
@@ -162,6 +166,7 @@ def test_a_log_with_a_checkpoint(root: Path, table: str) -> None:
     assert mended(root, wanted)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("table", TABLES)
 def test_a_log_that_has_lost_a_merge(root: Path, table: str) -> None:
     """The files that were merged are in the table again, with rows that were replaced since; so are later files."""
@@ -177,6 +182,7 @@ def test_a_log_that_has_lost_a_merge(root: Path, table: str) -> None:
     assert len(removed) == (table == "accounting")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("table", TABLES)
 @pytest.mark.parametrize("damage", [flip, Path.unlink, lambda path: path.write_bytes(b"no Parquet")])
 def test_data_files(root: Path, table: str, damage: Callable[[Path], object]) -> None:
@@ -186,6 +192,7 @@ def test_data_files(root: Path, table: str, damage: Callable[[Path], object]) ->
     assert any(line.startswith(f"{path.relative_to(root)}: ") and line.endswith(": left out") for line in done)
 
 
+@pytest.mark.long
 def test_captures_that_are_gone_keep_what_can_be_read(root: Path) -> None:
     """Their account is restored from its file, or made from their rows."""
     before = rows(root)
@@ -206,6 +213,7 @@ def test_plans(root: Path) -> None:
     mended(root)
 
 
+@pytest.mark.long
 def test_damage_of_a_run_that_was_killed(two_runs: Path, tmp_path: Path) -> None:
     for step in range(0, 200, 7):
         root = Path(shutil.copytree(two_runs, tmp_path / str(step)))
@@ -245,9 +253,8 @@ def repair_beside(root: str) -> None:
     lakes.repair(root)
 
 
-@pytest.mark.parametrize(
-    "seed", [0, 1, 35, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, SCHEDULES // 2))]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("seed", [*range(SCHEDULES // 2), 35])
 def test_a_repair_that_is_killed(root: Path, seed: int) -> None:
     damage_at_random(root, seed)
     for step in random.Random(seed).sample(range(20), 3):
@@ -257,9 +264,8 @@ def test_a_repair_that_is_killed(root: Path, seed: int) -> None:
     mended(root)
 
 
-@pytest.mark.parametrize(
-    "seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(1, SCHEDULES // 2))]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(SCHEDULES // 2))
 def test_a_repair_beside_runs(root: Path, seed: int) -> None:
     double(root)
     rng = random.Random(seed)

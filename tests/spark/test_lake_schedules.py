@@ -68,7 +68,8 @@ def schedule(root: Path, seed: int) -> None:
     assert lakes.check(lake) == []
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(1, SCHEDULES))])
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(SCHEDULES))
 def test_each_row_is_there_once(tmp_path: Path, seed: int) -> None:
     schedule(tmp_path, seed)
 
@@ -107,6 +108,7 @@ def test_a_run_and_vacuum_while_files_are_rewritten(tmp_path: Path, monkeypatch:
     assert [one.number for one in lakes.history(root)] == [3, 2, 1]
 
 
+@pytest.mark.long
 def test_of_two_merges_at_once_one_is_refused(tmp_path: Path) -> None:
     """deltalake's own ``optimize.compact`` beside ours, first or last, as well."""
     first = {"a": 3, "b": 5, "c": 1}

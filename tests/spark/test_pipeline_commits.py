@@ -98,6 +98,7 @@ def check(case: Case, lake: Path) -> None:
     assert sound(lake) == []
 
 
+@pytest.mark.long
 def test_many_commits_give_what_one_gives(case: Case, lake: Path) -> None:
     summary = pipeline.run(TASKS, case.captures, lake)
     assert dataclasses.replace(summary, seconds=case.summary.seconds) == case.summary

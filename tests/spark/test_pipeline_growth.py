@@ -34,15 +34,9 @@ def one_read(path: Path, folder: Path, **options: Any) -> dict[str, list[dict[st
     return contents(folder)
 
 
-#: Each form of file, read whole and in parts: those of form 0 read whole and of form 1 read in parts are short tests
-SIZES = [
-    pytest.param(form, parts, marks=[pytest.mark.long] * (form != parts))
-    for form in range(4)
-    for parts in (False, True)
-]
-
-
-@pytest.mark.parametrize(("form", "parts"), SIZES)
+@pytest.mark.long
+@pytest.mark.parametrize("parts", [False, True])
+@pytest.mark.parametrize("form", range(4))
 def test_at_each_size_the_lake_has_what_one_read_gives(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: int, parts: bool
 ) -> None:
@@ -74,6 +68,7 @@ def _accounting(lake: Path) -> list[dict[str, Any]]:
     return read(lake, "accounting").to_pylist()
 
 
+@pytest.mark.long
 def test_bytes_written_after_a_run_began_are_left_to_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also of a capture in parts, which counts as unchanged when it has grown."""
     data = traffic(0)
@@ -127,6 +122,7 @@ def _other_after_the_beginning(path: Path, lake: Path) -> Path:
     return path
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("change", "options"),
     [

@@ -72,6 +72,7 @@ def sections(frames: list[bytes]) -> bytes:
     )
 
 
+@pytest.mark.long
 def test_parts_give_what_the_whole_gives(spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     names = captures(tmp_path / "captures")
     whole = pipeline.run(spark, names, tmp_path / "whole")

@@ -127,6 +127,7 @@ def test_names_play_no_part(tmp_path: Path) -> None:
     assert set(accounts(lake)) == set(names)
 
 
+@pytest.mark.long
 def test_a_small_capture_grows_beside_its_copies(tmp_path: Path) -> None:
     """Under its name and under others, in a run and from run to run: each row is there once, and no run reads twice."""
     folder, lake = tmp_path / "captures", tmp_path / "lake"

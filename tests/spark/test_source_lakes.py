@@ -52,6 +52,7 @@ def table(spark: SparkSession) -> Iterator[str]:
     spark.sql("DROP TABLE IF EXISTS of_lake")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["topology", "faults", "accounting"])
 def test_every_table_has_the_rows_that_read_gives(spark: SparkSession, root: Path, name: str) -> None:
     given, through_spark = load(spark, root, table=name.upper()), lake.read(spark, root, name)

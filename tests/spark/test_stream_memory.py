@@ -40,7 +40,8 @@ CASES: dict[str, tuple[Case, int | None, str]] = {
 }
 
 
-@pytest.mark.parametrize("name", [next(iter(CASES)), *(pytest.param(x, marks=pytest.mark.long) for x in [*CASES][1:])])
+@pytest.mark.long
+@pytest.mark.parametrize("name", CASES)
 def test_memory_does_not_grow_with_streams(name: str) -> None:
     case, every, warning = CASES[name]
     cases = [case, replace(case, size=HUGE)]

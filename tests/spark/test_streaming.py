@@ -59,6 +59,7 @@ def test_each_row_once_over_restarts_into_parquet(spark: SparkSession, tmp_path:
         follow()
 
 
+@pytest.mark.long
 def test_a_query_that_goes_on(spark: SparkSession, tmp_path: Path) -> None:
     """In batches of bounded size while a capture comes, and aggregated as any other stream may be."""
     captures = tmp_path / "captures"
