@@ -12,6 +12,7 @@ MSMQWIRE_BUILD ?= release
 VENV := .venv
 PY := $(VENV)/bin/python
 DONE := $(VENV)/done
+USERS := build/users
 
 LAKE ?= lake
 CAPTURES ?= examples/*.pcap examples/*.pcapng
@@ -147,18 +148,37 @@ package: $(DONE)/package build ## build sdist and wheel, install the wheel with 
 	$(PY) -m tests.packaging
 
 .PHONY: release
-release: $(DONE)/package $(DONE)/test ## check version, changelog and working tree, and build what is published into dist/
+release: $(DONE)/package $(DONE)/test sbom ## check version, changelog and working tree, and build what is published into dist/
 	$(PY) -m tests.release
 
 .PHONY: lock
-lock: $(DONE)/test $(DONE)/lint $(DONE)/package $(DONE)/bench $(DONE)/fuzz $(DONE)/manual ## pin the installed packages with their hashes, and list their licences
-	$(PY) -m tests.dependencies lock
-	$(PY) -m tests.dependencies licences
+lock: $(DONE)/maintain ## pin what the gate installs, with hashes (ARGS=--upgrade: newest versions), and list the licences
+	CUSTOM_COMPILE_COMMAND="make lock" MSMQWIRE_BUILD=none $(PY) -m piptools compile --quiet $(ARGS) pyproject.toml
+	@$(MAKE) --no-print-directory licences
 
+.PHONY: licences
+licences: $(USERS)/done
+	sed '/^| Name/,$$d' docs/dependencies.md > $(USERS)/page.md
+	$(PY) -m piplicenses --python $(USERS)/bin/python >> $(USERS)/page.md
+	cp $(USERS)/page.md docs/dependencies.md
+
+# cyclonedx-py knows no version that pyproject.toml leaves to the package
 .PHONY: sbom
-sbom: $(DONE)/test ## write the bill of materials of what users install, dist/sbom.cdx.json
+sbom: $(USERS)/done ## write the bill of materials of what users install, dist/sbom.cdx.json
 	@mkdir -p dist
-	$(PY) -m tests.dependencies sbom dist/sbom.cdx.json
+	sed "s/^dynamic = .*/version = \"$$($(PY) -c 'import msmqwire; print(msmqwire.__version__)')\"/" pyproject.toml \
+		> $(USERS)/pyproject.toml
+	$(PY) -m cyclonedx_py environment --output-reproducible --mc-type library --pyproject $(USERS)/pyproject.toml \
+		--output-file dist/sbom.cdx.json $(USERS)
+
+# An environment of msmqwire[all] alone, in the versions of the lock
+$(USERS)/done: requirements.lock pyproject.toml | $(DONE)/maintain
+	rm -rf $(USERS)
+	$(PYTHON) -m venv --without-pip $(USERS)
+	sed -n 's/^\([^ #]*==[^ ]*\).*/\1/p' requirements.lock > $(USERS)/versions.txt
+	MSMQWIRE_BUILD=none $(PY) -m pip --python $(USERS) install --quiet --no-compile \
+		--constraint $(USERS)/versions.txt '.[all]'
+	@touch $@
 
 .PHONY: clean
 clean: ## remove .venv and everything that was built

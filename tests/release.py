@@ -1,7 +1,8 @@
 """What must hold before a release: ``make release`` checks it, and leaves what is published in ``dist/``.
 
-One version everywhere, a changelog with its date, a clean working tree whose tag does not exist yet, the packages of
-``make package``, and the bill of materials. It publishes nothing: a tag does, through ``.github/workflows/wheels.yml``.
+One version everywhere, a changelog with its date, a clean working tree whose tag does not exist yet, and the packages
+of ``make package``; ``make sbom`` has written the bill of materials. It publishes nothing: a tag does, through
+``.github/workflows/wheels.yml``.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests import dependencies, packaging
+from tests import packaging
 
 ROOT = Path(__file__).parent.parent
 #: Where the version is written, and after what
@@ -67,8 +68,6 @@ def main() -> None:
     dist = ROOT / "dist"
     dist.mkdir(exist_ok=True)
     packaging.build(dist)
-    sys.argv[1:] = ["sbom", str(dist / "sbom.cdx.json")]
-    dependencies.main()
     version = first(VERSIONS)["CITATION.cff"]
     print(f"dist/ holds msmqwire {version}. To publish it: git tag --sign v{version} && git push origin v{version}")
 
