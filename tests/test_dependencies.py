@@ -43,12 +43,12 @@ def declared(extras: Iterable[str]) -> Iterator[Requirement]:
 def installed(extras: Iterable[str]) -> list[metadata.Distribution]:
     """The installed distributions that the package needs with these extras, directly or not."""
     found: dict[str, metadata.Distribution] = {}
-    waiting = [(requirement, frozenset(requirement.extras)) for requirement in declared(extras)]
+    waiting = [(each, frozenset(each.extras)) for each in declared(extras) if _applies(each, ("",))]
     seen = set()
     while waiting:
         requirement, wanted = waiting.pop()
         name = canonicalize_name(requirement.name)
-        if (name, wanted) in seen or not _applies(requirement, ("",)):
+        if (name, wanted) in seen:
             continue
         seen.add((name, wanted))
         found[name] = distribution = metadata.distribution(name)
