@@ -24,11 +24,10 @@ import pyarrow.compute as pc
 from deltalake.exceptions import DeltaError
 
 from msmqwire.capture.files.listing import SourceFile
-from msmqwire.capture.parquet import Compression, parquet_writer
+from msmqwire.capture.parquet import Compression
 from msmqwire.spark.lake.accounting import ACCOUNTING, Ending, SourceAccount
 from msmqwire.spark.lake.captures import HEAD, KNOWN, Known, KnownCaptures, capture_numbers
-from msmqwire.spark.lake.checksums import SummedFile
-from msmqwire.spark.lake.dayfiles import WrittenFile, statistics
+from msmqwire.spark.lake.dayfiles import NewFile, WrittenFile
 from msmqwire.spark.lake.rewriting import parquet_file
 from msmqwire.spark.lake.schemas import LAKE_TABLES
 from msmqwire.spark.lake.storage import RUNS, LakeError, Storage, mend
@@ -451,12 +450,11 @@ class Lake:
 
     def _write_rows(self, values: pa.Table, plan: str, compression: Compression) -> WrittenFile:
         path = f"{plan}.parquet"
-        with closing(SummedFile(self.storage.create(f"accounting/{path}"))) as file:
-            writer = parquet_writer(file, ACCOUNTING, compression)  # type: ignore[arg-type] # enough of a file
-            writer.write_table(values)
-            size = file.finish(writer)
+        with closing(NewFile(self.storage, "accounting", path, ACCOUNTING, compression)) as file:
+            file.write(values)
+            written = file.finish()
         self.storage.sync([f"accounting/{path}"])
-        return WrittenFile("accounting", path, size, len(values), statistics(writer.writer.metadata))
+        return written
 
     def _tables_of(self, captures: Collection[int]) -> dict[str, list[int]]:
         """By table, the numbers of the captures that have rows in it."""

@@ -51,6 +51,31 @@ class WrittenFile:
     statistics: str
 
 
+class NewFile:
+    """A Parquet file of a table that is being written; ``finish`` completes it, ``close`` leaves it as it is."""
+
+    def __init__(self, storage: Storage, table: str, path: str, schema: pa.Schema, compression: Compression) -> None:
+        self._table = table
+        self._path = path
+        self._file = SummedFile(storage.create(f"{table}/{path}"))
+        self._writer = parquet_writer(self._file, schema, compression)  # type: ignore[arg-type] # enough of a file
+
+    def write(self, rows: pa.Table) -> None:
+        """Write a row group."""
+        self._writer.write_table(rows)
+
+    def finish(self) -> WrittenFile:
+        """Write the footer and close the file; it is not yet durable."""
+        with closing(self._file):
+            size = self._file.finish(self._writer)
+        found: pq.FileMetaData = self._writer.writer.metadata
+        return WrittenFile(self._table, self._path, size, found.num_rows, _statistics(found))
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
 class DayFiles:
     """Writes the rows of one table into a Parquet file for each day, by their column ``time``.
 
@@ -74,7 +99,7 @@ class DayFiles:
         self._waiting: list[pa.RecordBatch] = []
         self._captures: list[int] = []
         self._rows = self._bytes = 0
-        self._open: dict[str, tuple[str, SummedFile, pq.ParquetWriter]] = {}
+        self._open: dict[str, NewFile] = {}
 
     def write(self, batch: pa.RecordBatch, capture: int) -> None:
         """Add rows of a capture, with the columns of its table as they are read."""
@@ -109,28 +134,22 @@ class DayFiles:
         self._rows = self._bytes = 0
         rows = convert(rows, self._columns)
         for day, of_day in _by_day(rows):
-            self._writer(day).write_table(of_day)
+            self._file(day).write(of_day)
 
-    def _writer(self, day: str) -> pq.ParquetWriter:
+    def _file(self, day: str) -> NewFile:
         if day not in self._open:
             if len(self._open) == _MOST_OPEN:
                 self._close_oldest()
             path = f"day={day}/{self._name}-{len(self.names)}.parquet"
             self.names.append(f"{self._table}/{path}")
-            file = SummedFile(self._storage.create(self.names[-1]))
-            writer = parquet_writer(file, self._schema, self._compression)  # type: ignore[arg-type] # enough of a file
-            self._open[day] = path, file, writer
-        return self._open[day][2]
+            self._open[day] = NewFile(self._storage, self._table, path, self._schema, self._compression)
+        return self._open[day]
 
     def _close_oldest(self) -> None:
-        path, file, writer = self._open.pop(next(iter(self._open)))
-        with closing(file):
-            size = file.finish(writer)
-        found: pq.FileMetaData = writer.writer.metadata
-        self.files.append(WrittenFile(self._table, path, size, found.num_rows, statistics(found)))
+        self.files.append(self._open.pop(next(iter(self._open))).finish())
 
 
-def statistics(metadata: pq.FileMetaData) -> str:
+def _statistics(metadata: pq.FileMetaData) -> str:
     """The statistics of a file in a Delta table: the number of its rows, least and greatest values of some columns."""
     names = [metadata.schema.column(number).path for number in range(metadata.num_columns)]
     least: dict[str, Any] = {}

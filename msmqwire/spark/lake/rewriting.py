@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple, get_args
 
@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from msmqwire.capture.parquet import ROW_GROUP_BYTES, ROW_GROUP_ROWS, Compression, parquet_writer
+from msmqwire.capture.parquet import ROW_GROUP_BYTES, ROW_GROUP_ROWS, Compression
 from msmqwire.spark.lake.accounting import Ending
-from msmqwire.spark.lake.checksums import SummedFile, is_as_written
-from msmqwire.spark.lake.dayfiles import WrittenFile, statistics
+from msmqwire.spark.lake.checksums import is_as_written
+from msmqwire.spark.lake.dayfiles import NewFile, WrittenFile
 from msmqwire.spark.lake.schemas import file_schema
 from msmqwire.spark.lake.storage import LakeError, Storage, mend, one_line
 
@@ -127,23 +127,16 @@ def rewrite(
     """
     name = f"{uuid.uuid4().hex}-0.parquet"
     path = name if files[0].day is None else f"day={files[0].day}/{name}"
-    file: SummedFile | None = None
-    writer: pq.ParquetWriter | None = None
-    try:
+    with ExitStack() as stack:
+        file: NewFile | None = None
         for rows, compression in _row_groups(_rows(storage, table, files, is_gone)):
-            if writer is None:
-                file = SummedFile(storage.create(f"{table}/{path}"))
-                writer = parquet_writer(file, file_schema(table), compression)  # type: ignore[arg-type] # enough of it
-            writer.write_table(rows)
-        if file is None or writer is None:
-            return Replacement(list(files), None)
-        size = file.finish(writer)
-    finally:
-        if file is not None:
-            file.close()
-    storage.sync([f"{table}/{path}"])
-    found: pq.FileMetaData = writer.writer.metadata
-    return Replacement(list(files), WrittenFile(table, path, size, found.num_rows, statistics(found)))
+            if file is None:
+                file = stack.enter_context(closing(NewFile(storage, table, path, file_schema(table), compression)))
+            file.write(rows)
+        written = None if file is None else file.finish()
+    if written is not None:
+        storage.sync([f"{table}/{path}"])
+    return Replacement(list(files), written)
 
 
 @contextmanager
