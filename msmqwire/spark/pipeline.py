@@ -31,13 +31,13 @@ from msmqwire.capture.parquet import Compression
 from msmqwire.capture.stats import FrameCounts
 from msmqwire.errors import CaptureError, counted
 from msmqwire.spark.executors import sent
-from msmqwire.spark.lake.accounting import Seam, SourceAccount, check_files
+from msmqwire.spark.lake.accounting import Decoded, Seam, SourceAccount, check_files
 from msmqwire.spark.lake.captures import HEAD, Identity, Known, capture_numbers, identify, measure
-from msmqwire.spark.lake.commit import Group, Lake
+from msmqwire.spark.lake.commit import Lake
 from msmqwire.spark.lake.growth import SMALLEST, digest_before, seam_name
 from msmqwire.spark.lake.maintenance import vacuum
 from msmqwire.spark.lake.storage import RUNS, LakeOptions, Storage
-from msmqwire.spark.lake.tasks import CaptureSplitter, Decoded, Decoding, Numbered, SourceCalls, SplitCapture, Stage
+from msmqwire.spark.lake.tasks import CaptureSplitter, Decoding, Numbered, SourceCalls, SplitCapture, Stage
 from msmqwire.spark.source.planning import MANY, large, pack, task_size
 from msmqwire.spark.source.scan import ScanOptions
 
@@ -422,7 +422,7 @@ class _Run:
         waiting: list[SplitCapture] = []
         for number, split in enumerate(splits.values(), 1):
             waiting.append(split)
-            if number < len(splits) and sum(one.count for one in waiting) < _PARTS_OF_A_COMMIT:
+            if number < len(splits) and sum(len(one.checkpoints) for one in waiting) < _PARTS_OF_A_COMMIT:
                 continue
             results = iter(self._on_workers(decoding.part, [part for one in waiting for part in one.parts]))
             for one in waiting:
@@ -472,11 +472,13 @@ class _Run:
 
     def _commit(self) -> list[SourceFile]:
         """Commit the results of tasks; the files that are to be decoded again."""
-        groups = [Group([self._row(account) for account in one.accounts], one.files) for one in self.decoded]
-        again, self.waiting, self.decoded = self.waiting, [], []
+        groups, again = self.decoded, self.waiting
+        self.decoded, self.waiting = [], []
+        for account in (account for group in groups for account in group.accounts):
+            self._complete(account)
         refused = self.lake.commit(groups, self.compression, self._is_earlier, overwrite_before=self.overwrite_before)
         for group in groups:
-            for row in group.rows:
+            for row in group.accounts:
                 if group not in refused:
                     self.summary.add(row.read)
                     if row.grown is not None:
@@ -509,8 +511,8 @@ class _Run:
         self.states[str(row.key)] = str(known.key)
         return True
 
-    def _row(self, account: SourceAccount) -> SourceAccount:
-        """The account with what this run knows of its file."""
+    def _complete(self, account: SourceAccount) -> None:
+        """Add what this run knows of the file of an account."""
         file = self.files[account.file]
         account.size, account.modified_ns, account.settings = file.size, file.modified_ns, self.settings
         if account.new is not None:
@@ -518,7 +520,6 @@ class _Run:
             account.ending = seam.ending
         elif account.file in self.grown:
             account.capture = next(self.numbers)
-        return account
 
     def _note_copies(self, files: Sequence[SourceFile]) -> None:
         """Commit rows for files whose captures the lake has under another name or time, so that no run opens them."""
@@ -535,8 +536,9 @@ class _Run:
             if identity is not None:
                 account.length, account.grown_from = identity.length or found.length, identity.grown_from
             account.duplicate_of = found.capture
-            rows.append(self._row(account))
-        self.lake.commit([Group(rows, [])], self.compression)
+            self._complete(account)
+            rows.append(account)
+        self.lake.commit([Decoded(rows, [])], self.compression)
 
 
 def _chunks(items: Sequence[Any]) -> list[Sequence[Any]]:

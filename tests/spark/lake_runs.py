@@ -17,9 +17,9 @@ from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError, TableNotFoundError
 
 from msmqwire.spark.lake import commit as protocol
-from msmqwire.spark.lake.accounting import SourceAccount
+from msmqwire.spark.lake.accounting import Decoded, SourceAccount
 from msmqwire.spark.lake.captures import capture_numbers
-from msmqwire.spark.lake.commit import Group, Lake
+from msmqwire.spark.lake.commit import Lake
 from msmqwire.spark.lake.dayfiles import DayFiles, WrittenFile
 from msmqwire.spark.lake.schemas import file_columns
 from msmqwire.spark.lake.storage import Storage
@@ -59,7 +59,7 @@ def write_rows(storage: Storage, captures: Mapping[str, tuple[int, int]], name: 
     return files
 
 
-def decoded(storage: Storage, captures: Captures, numbers: Iterator[int]) -> Group:
+def decoded(storage: Storage, captures: Captures, numbers: Iterator[int]) -> Decoded:
     """Captures whose rows share files."""
     numbered = {file: (next(numbers), rows) for file, rows in captures.items()}
     rows = []
@@ -68,7 +68,7 @@ def decoded(storage: Storage, captures: Captures, numbers: Iterator[int]) -> Gro
         account.rows, account.faults = {"topology": count}, {"truncated": 1}
         account.size, account.modified_ns, account.settings = count, count, SETTINGS
         rows.append(account)
-    return Group(rows, write_rows(storage, numbered, f"{next(numbers):032x}"))
+    return Decoded(rows, write_rows(storage, numbered, f"{next(numbers):032x}"))
 
 
 def run(root: str | Path, captures: Captures, *, options: Mapping[str, str] | None = None, share: int = 2) -> None:

@@ -128,7 +128,7 @@ def test_of_two_runs_one_commits_first(first: Path, tmp_path: Path) -> None:
     assert lake.run == 3
     # A number that is taken is none for another capture
     with pytest.raises(AssertionError):
-        assert not lake.commit([decoded(lake.storage, {"h": 1}, iter([groups[1].rows[0].capture, 9]))], "snappy")
+        assert not lake.commit([decoded(lake.storage, {"h": 1}, iter([groups[1].accounts[0].capture, 9]))], "snappy")
 
 
 @pytest.mark.long

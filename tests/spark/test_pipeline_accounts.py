@@ -16,8 +16,7 @@ import pytest
 from msmqwire import cli
 from msmqwire.columns import UNFRAMED_BIT
 from msmqwire.spark import pipeline
-from msmqwire.spark.lake.accounting import AccountingError
-from msmqwire.spark.lake.tasks import Decoded
+from msmqwire.spark.lake.accounting import AccountingError, Decoded
 from msmqwire.spark.source import planning
 from tests.capture import build, oracle, traffic
 from tests.capture.reading import Row

@@ -13,9 +13,9 @@ from pyspark.errors import PythonException
 from pyspark.sql import SparkSession
 
 from msmqwire.spark import pipeline
-from msmqwire.spark.lake.accounting import AccountingError, SourceAccount
+from msmqwire.spark.lake.accounting import AccountingError, Decoded, SourceAccount
 from msmqwire.spark.lake.storage import Storage
-from msmqwire.spark.lake.tasks import Decoded, Numbered, SplitCapture
+from msmqwire.spark.lake.tasks import Numbered, SplitCapture
 from msmqwire.spark.source import planning
 from tests.capture import build
 from tests.spark.captures import DAY, MONDAY, PRINTED, SESSION, frame, frames_of, without_a_segment, write_capture
@@ -31,7 +31,7 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
 
     def split(self: pipeline._Run, *arguments: Any) -> dict[str, SplitCapture]:
         splits = split_captures(self, *arguments)
-        found.update({Path(name).name: each.count for name, each in splits.items()})
+        found.update({Path(name).name: len(each.checkpoints) for name, each in splits.items()})
         return splits
 
     monkeypatch.setattr(pipeline._Run, "_split", split)
@@ -126,7 +126,7 @@ def test_parts_that_do_not_add_up_are_refused(tmp_path: Path) -> None:
     found = SourceAccount("big.pcap", bytes=100, frames=7, payloads=7)
     parts = [Decoded([SourceAccount("big.pcap", frames=count, payloads=count)], []) for count in (3, 3, 1)]
     with pytest.raises(AccountingError, match=r"big\.pcap: 6 frames in parts, but 7 in one pass"):
-        SplitCapture(found, "", 2, source).joined(parts, storage)
+        SplitCapture(found, [], source).joined(parts, storage)
     parts[1].accounts[0].problem = "the disk is on fire"
-    (account,) = SplitCapture(found, "", 2, source).joined(parts, storage).accounts
+    (account,) = SplitCapture(found, [], source).joined(parts, storage).accounts
     assert (account.problem, account.frames, account.bytes) == ("the disk is on fire", 0, 100)

@@ -268,6 +268,14 @@ class SourceAccount(FrameCounts):
         return row
 
 
+@dataclass(frozen=True)
+class Decoded:
+    """Captures that one task has decoded: the account of each, and the files with the rows of all of them."""
+
+    accounts: list[SourceAccount]
+    files: list[WrittenFile]
+
+
 def check_files(accounts: Iterable[SourceAccount], files: Iterable[WrittenFile]) -> None:
     """Compare the rows that accounts have with the rows in the files that were written.
 

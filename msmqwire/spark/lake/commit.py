@@ -25,7 +25,7 @@ from deltalake.exceptions import DeltaError
 
 from msmqwire.capture.files.listing import SourceFile
 from msmqwire.capture.parquet import Compression
-from msmqwire.spark.lake.accounting import ACCOUNTING, Ending, SourceAccount
+from msmqwire.spark.lake.accounting import ACCOUNTING, Decoded, Ending, SourceAccount
 from msmqwire.spark.lake.captures import HEAD, KNOWN, Known, KnownCaptures, capture_numbers
 from msmqwire.spark.lake.dayfiles import NewFile, WrittenFile
 from msmqwire.spark.lake.rewriting import parquet_file
@@ -42,14 +42,6 @@ _PLAN = re.compile(r"[0-9a-f]{32}")
 
 class MissingPlanError(LakeError):
     """The plan of a run is missing."""
-
-
-@dataclass
-class Group:
-    """Rows of ``accounting`` whose captures have their rows in the same files, because one task decoded them."""
-
-    rows: list[SourceAccount]
-    files: list[WrittenFile]
 
 
 @dataclass(frozen=True)
@@ -175,12 +167,12 @@ class Lake:
 
     def commit(
         self,
-        groups: Iterable[Group],
+        groups: Iterable[Decoded],
         compression: Compression,
         is_earlier: Callable[[SourceAccount, Known], bool] = lambda row, known: False,
         *,
         overwrite_before: int = 0,
-    ) -> list[Group]:
+    ) -> list[Decoded]:
         """Make captures part of the lake as one run; their rows replace those that the lake had of them.
 
         Other runs may commit meanwhile. A group with a capture that they have committed, or that an earlier group has,
@@ -188,7 +180,7 @@ class Lake:
 
         Parameters
         ----------
-        groups : iterable of Group
+        groups : iterable of Decoded
         compression : str
             Of the file of ``accounting``.
         is_earlier : callable, optional
@@ -198,7 +190,7 @@ class Lake:
 
         Returns
         -------
-        list of Group
+        list of Decoded
             Those that are left out, with all their captures, since the captures of a group share files. Decode the
             captures that the lake does not have again.
         """
@@ -366,26 +358,26 @@ class Lake:
         return plan
 
     def _chosen(
-        self, groups: Iterable[Group], is_earlier: Callable[[SourceAccount, Known], bool], overwrite_before: int
-    ) -> tuple[list[Group], list[Group]]:
+        self, groups: Iterable[Decoded], is_earlier: Callable[[SourceAccount, Known], bool], overwrite_before: int
+    ) -> tuple[list[Decoded], list[Decoded]]:
         """The groups that are new, with the rows that they replace; and those with a capture that is known now."""
         kept, refused = [], []
         taken: set[str | None] = set()
         for group in groups:
-            captures = [row for row in group.rows if row.is_capture]
+            captures = [row for row in group.accounts if row.is_capture]
             keys = [row.key for row in captures]
             is_new = all(self._is_new(row, is_earlier, overwrite_before) for row in captures)
             if not is_new or len(set(keys)) < len(keys) or not taken.isdisjoint(keys):
                 refused.append(group)
                 continue
             taken.update(keys)
-            rows = [row for row in group.rows if row.is_capture or self._is_news(row)]
+            rows = [row for row in group.accounts if row.is_capture or self._is_news(row)]
             for row in rows:
                 row.replaces = self._replaced(row)
             if rows:
-                kept.append(Group(rows, group.files))
-        if copies := list(_copies([row for group in kept for row in group.rows])):
-            kept.append(Group(copies, []))
+                kept.append(Decoded(rows, group.files))
+        if copies := list(_copies([row for group in kept for row in group.accounts])):
+            kept.append(Decoded(copies, []))
         return kept, refused
 
     def _is_new(
@@ -418,10 +410,10 @@ class Lake:
         found = self.known.replaced_by(row.file, row.key if row.is_capture else None, row.grown_from)
         return [one for one in found if one != row.grown]
 
-    def _committed(self, groups: Sequence[Group], compression: Compression) -> bool:
+    def _committed(self, groups: Sequence[Decoded], compression: Compression) -> bool:
         """Commit groups as the next run; False when another run has come first."""
         run, name = self.run + 1, uuid.uuid4().hex
-        rows = [row for group in groups for row in group.rows]
+        rows = [row for group in groups for row in group.accounts]
         add: dict[str, list[WrittenFile]] = {}
         for group in groups:
             for file in group.files:

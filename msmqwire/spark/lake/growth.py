@@ -8,11 +8,9 @@ the next run replaces the rows of the end by those that reading from the checkpo
 from __future__ import annotations
 
 import hashlib
-from dataclasses import replace
 
 from msmqwire.capture.files.listing import open_source
 from msmqwire.capture.files.remote import StorageOptions
-from msmqwire.spark.lake.accounting import SourceAccount
 from msmqwire.spark.lake.captures import HEAD
 from msmqwire.spark.lake.storage import RUNS
 
@@ -42,10 +40,3 @@ def digest_before(name: str, storage_options: StorageOptions, offset: int) -> st
         while more := file.read(size - len(found)):
             found += more
     return hashlib.sha256(found).hexdigest()
-
-
-def grown_account(base: SourceAccount, new: SourceAccount) -> SourceAccount:
-    """The account of a capture that has grown: of what was read before, and of what is new."""
-    account = replace(new, bytes=new.length, new=new)
-    account.prepend(base)
-    return account

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
@@ -21,10 +22,10 @@ from msmqwire.capture.files.sources import shown_name
 from msmqwire.capture.parquet import Compression
 from msmqwire.errors import CaptureError
 from msmqwire.spark.executors import Sent
-from msmqwire.spark.lake.accounting import Ending, Seam, SourceAccount
+from msmqwire.spark.lake.accounting import Decoded, Ending, Seam, SourceAccount
 from msmqwire.spark.lake.captures import CapturedFile
-from msmqwire.spark.lake.dayfiles import DayFiles, WrittenFile
-from msmqwire.spark.lake.growth import SMALLEST, digest_before, grown_account, seam_name
+from msmqwire.spark.lake.dayfiles import DayFiles
+from msmqwire.spark.lake.growth import SMALLEST, digest_before, seam_name
 from msmqwire.spark.lake.schemas import FAULTS, file_columns
 from msmqwire.spark.lake.storage import Storage
 from msmqwire.spark.schema import SparkColumn
@@ -58,21 +59,18 @@ class Numbered(NamedTuple):
 
 
 class Part(NamedTuple):
-    """A part of a source; the last one is its end, after the last checkpoint.
+    """A part of a source.
 
     Attributes
     ----------
     source : Numbered
-    folder : str
-        Where its checkpoints are, by number.
-    number, parts : int
-        The number of the part, and how many parts there are, the end not counted.
+    resume, stop : str
+        The files with the checkpoints where it begins and ends; empty: where reading of the source begins, its end.
     """
 
     source: Numbered
-    folder: str
-    number: int
-    parts: int
+    resume: str
+    stop: str
 
 
 _ReadSource: TypeAlias = Callable[[Numbered, Scan, SourceAccount], _Rows]
@@ -124,14 +122,6 @@ class SourceCalls:
         return found
 
 
-@dataclass(frozen=True)
-class Decoded:
-    """The result of a task: an account of each of its sources, and the files with the rows of all of them."""
-
-    accounts: list[SourceAccount]
-    files: list[WrittenFile]
-
-
 class _PartlyWrittenError(Exception):
     """Reading has failed after rows of the source were written."""
 
@@ -178,19 +168,14 @@ class Decoding:
 
     def part(self, part: Part) -> Decoded:
         """Decode a part of a source; the account is that of the part."""
-        given, folder, number, parts = part
+        given, begin, end = part
         source = Numbered(*given)
-        if number == 0:
-            resume = read_seam(self.storage, source.seam).checkpoint if source.seam else None
-        else:
-            resume = self._checkpoint(folder, number - 1)
-        if number == parts:
-            assert resume is not None
-            return self._decoded([source], partial(self._end, resume=resume), 1)
-        return self._decoded([source], partial(self._part, resume=resume, stop=self._checkpoint(folder, number)), 0)
+        resume = self._checkpoint(begin) if begin else resume_at(self.storage, source)
+        stop = self._checkpoint(end) if end else None
+        return self._decoded([source], partial(self._between, resume=resume, stop=stop), 0 if end else 1)
 
-    def _checkpoint(self, folder: str, number: int) -> Checkpoint:
-        return Checkpoint.from_bytes(self.storage.read(f"{folder}/{number}"))
+    def _checkpoint(self, name: str) -> Checkpoint:
+        return Checkpoint.from_bytes(self.storage.read(name))
 
     def _decoded(self, sources: Sequence[Numbered], read: _ReadSource, captures: int) -> Decoded:
         unreadable: dict[str, SourceAccount] = {}
@@ -277,7 +262,7 @@ class Decoding:
             raise CaptureError(account.problem)
 
     def _whole(self, source: Numbered, scan: Scan, account: SourceAccount) -> _Rows:
-        resume = read_seam(self.storage, source.seam).checkpoint if source.seam else None
+        resume = resume_at(self.storage, source)
         may_grow = source.size >= SMALLEST and not is_compressed(source.file, self.options.storage_options)
         before_end = partial(self._before_end, scan, account) if may_grow else None
         with self._opened(source) as file:
@@ -291,16 +276,20 @@ class Decoding:
             if account.problem is None:
                 account.identify(file.identity(scan.stats.bytes_read, source.lengths))
 
-    def _part(
-        self, source: Numbered, scan: Scan, account: SourceAccount, resume: Checkpoint | None, stop: Checkpoint
+    def _between(
+        self,
+        source: Numbered,
+        scan: Scan,
+        account: SourceAccount,
+        resume: Checkpoint | None,
+        stop: Checkpoint | None,
     ) -> _Rows:
+        if stop is None:
+            # Only the part after the last checkpoint has no end
+            assert resume is not None
+            self._before_end(scan, account, resume)
         with self._opened(source) as file:
             yield from scan.rows(file, resume=resume, stop=stop)  # type: ignore[arg-type]
-
-    def _end(self, source: Numbered, scan: Scan, account: SourceAccount, resume: Checkpoint) -> _Rows:
-        self._before_end(scan, account, resume)
-        with self._opened(source) as file:
-            yield from scan.rows(file, resume=resume)  # type: ignore[arg-type]
 
     def _opened(self, source: Numbered) -> CapturedFile:
         return CapturedFile(source.file, self.options.storage_options, source.size, digest=self.digest)
@@ -321,22 +310,19 @@ class SplitCapture:
     ----------
     account : SourceAccount
         What one pass over its frames found up to the last complete record, with the digest of what was read.
-    folder : str
-        Where the checkpoints are at which parts end, by number.
-    count : int
-        How many parts there are; its end is one more.
+    checkpoints : list of str
+        The files with the checkpoints at which parts end; what is after the last one is a part as well.
     source : Numbered
     """
 
     account: SourceAccount
-    folder: str
-    count: int
+    checkpoints: list[str]
     source: Numbered
 
     @property
     def parts(self) -> list[Part]:
         """The parts to decode."""
-        return [Part(self.source, self.folder, number, self.count) for number in range(self.count + 1)]
+        return [Part(self.source, *places) for places in pairwise(["", *self.checkpoints, ""])]
 
     def joined(self, parts: Sequence[Decoded], storage: Storage) -> Decoded:
         """The capture as decoded in these parts; its seam is kept in the lake.
@@ -396,41 +382,40 @@ class CaptureSplitter:
             except (CaptureError, OSError):
                 # Decoding fails likewise, and reports it
                 continue
-            if split.count > 1:
+            if len(split.checkpoints) > 1:
                 splits.append(split)
         return splits
 
     def _split(self, source: Numbered) -> SplitCapture:
         account, options = SourceAccount(source.file, source.capture), self.options
-        folder = f"{self.scratch}/{uuid.uuid4().hex}"
+        names: list[str] = []
         if is_compressed(source.file, options.storage_options):
-            return SplitCapture(account, folder, 1, source)
-        resume = read_seam(self.storage, source.seam).checkpoint if source.seam else None
-        count = 0
+            return SplitCapture(account, names, source)
+        folder, resume = f"{self.scratch}/{uuid.uuid4().hex}", resume_at(self.storage, source)
         with (
             CapturedFile(source.file, options.storage_options, source.size, digest=self.digest) as captured,
             checkpoints(captured, self.size, options.payloads, resume=resume, final=False) as found,  # type: ignore[arg-type]
         ):
             for checkpoint in found:
-                with self.storage.create(f"{folder}/{count}") as checkpoint_file:
+                names.append(f"{folder}/{len(names)}")
+                with self.storage.create(names[-1]) as checkpoint_file:
                     checkpoint_file.write(checkpoint.to_bytes())
-                count += 1
             account.take(found.stats, {}, 0)
             captured.finish()
             account.digest, account.bytes = captured.digest, captured.bytes
             account.identify(captured.identity(captured.bytes, source.lengths))
-        return SplitCapture(account, folder, count, source)
+        return SplitCapture(account, names, source)
 
 
-def read_seam(storage: Storage, name: str) -> Seam:
-    """The seam in a file of a lake.
+def resume_at(storage: Storage, source: Numbered) -> Checkpoint | None:
+    """The checkpoint where reading of a source resumes; None: it is read from its beginning.
 
     Raises
     ------
     CaptureError, OSError
-        It is not there, or is malformed.
+        Its seam is not there, or is malformed.
     """
-    return Seam.from_bytes(storage.read(name))
+    return Seam.from_bytes(storage.read(source.seam)).checkpoint if source.seam else None
 
 
 def with_seam(storage: Storage, account: SourceAccount, source: Numbered) -> SourceAccount:
@@ -441,9 +426,10 @@ def with_seam(storage: Storage, account: SourceAccount, source: Numbered) -> Sou
     seam, account.seam = account.seam, None
     assert seam is not None
     if source.seam:
-        base = read_seam(storage, source.seam).account
-        seam.account.prepend(base)
-        account = grown_account(base, account)
+        before = Seam.from_bytes(storage.read(source.seam)).account
+        seam.account.prepend(before)
+        account = replace(account, bytes=account.length, new=account)
+        account.prepend(before)
     with storage.create(seam_name(account.capture, account.length)) as file:
         file.write(seam.to_bytes())
     return account
