@@ -29,10 +29,10 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxBytes, SupportsTriggerAvailableNow
 
 from msmqwire.capture import Checkpoint, checkpoints
-from msmqwire.capture.files.compression import LONGEST_MAGIC, Decompressed, form_of
+from msmqwire.capture.files.compression import form_of
 from msmqwire.capture.files.listing import SourceFile, open_source
 from msmqwire.capture.files.remote import PositionedFile
-from msmqwire.capture.files.sources import shown_name
+from msmqwire.capture.files.sources import OpenFile, shown_name
 from msmqwire.errors import CaptureError
 from msmqwire.spark.executors import Sent
 from msmqwire.spark.schema import SparkColumn
@@ -251,13 +251,10 @@ class Unpacked(PositionedFile):
     """The content of a compressed file; seeks forwards only."""
 
     def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
-        self._name = file.name
-        form = form_of(file.read(LONGEST_MAGIC))
-        file.seek(0)
-        if form is None:
-            raise CaptureError(f"{file.name}: is not compressed, though its name says so")
-        self._content = Decompressed(file.name, form, file)  # type: ignore[arg-type] # a raw file is one
+        self._content = OpenFile(file.name, file, ours=True)
+        if self._content.seekable:
+            self._content.close()
+            raise CaptureError(f"{self._content.name}: is not compressed, though its name says so")
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         """Skip to an offset."""
@@ -278,13 +275,13 @@ class Unpacked(PositionedFile):
         """
         count = self._content.read_into(memoryview(buffer))
         if self._content.problem:
-            raise CaptureError(f"{self._name}: {self._content.problem}")
+            raise CaptureError(f"{self._content.name}: {self._content.problem}")
         self._position += count
         return count
 
     def close(self) -> None:
         """Close the file."""
-        self._file.close()
+        self._content.close()
         super().close()
 
 
