@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
-import struct
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -306,7 +306,6 @@ def _agree(of: str, *claims: tuple[str, int, str, int]) -> None:
 _KEPT = {item.name for item in fields(SourceAccount)} - {
     *("seam", "new", "size", "modified_ns", "settings", "duplicate_of", "replaces", "grown", "ending")
 }
-_TEXT_SIZE = struct.Struct("<I")
 
 
 @dataclass(frozen=True)
@@ -320,38 +319,30 @@ class Ending:
         The names of the files that had these rows at first begin with this.
     rows : dict of str to int
         How many there are, by table.
-    places : list of (int, int or None)
+    places : list of [int, int or None]
         The frames and stream offsets of their payloads.
     """
 
     capture: int
     file: str
     rows: dict[str, int] = field(default_factory=dict)
-    places: list[tuple[int, int | None]] = field(default_factory=list)
-
-    @classmethod
-    def of(cls, capture: int, file: str, rows: dict[str, int], places: list[list[Any]]) -> Ending:
-        """An ending from JSON."""
-        return cls(int(capture), file, dict(rows), [(frame, offset) for frame, offset in places])
+    places: list[list[int | None]] = field(default_factory=list)
 
     def take(self, table: str, rows: pa.RecordBatch) -> None:
         """Add rows of a table."""
         self.rows[table] = self.rows.get(table, 0) + len(rows)
         if table != "faults":
             columns: list[list[Any]] = [rows.column(name).to_pylist() for name in ("frame", "stream_offset")]
-            self.places.extend(zip(*columns, strict=True))
+            self.places.extend(map(list, zip(*columns, strict=True)))
 
     def has(self, rows: pa.Table) -> Any:
         """Whether each of some rows is one of these; ``rows`` has the columns capture, frame and stream_offset."""
-        places = pa.array([_place(frame, offset) for frame, offset in self.places], pa.string())
+        named = (f"{frame}:{'' if offset is None else offset}" for frame, offset in self.places)
+        places = pa.array(named, pa.string())
         offsets: Any = pc.fill_null(rows["stream_offset"].cast(pa.string()), pa.scalar(""))
         here: Any = pc.binary_join_element_wise(rows["frame"].cast(pa.string()), offsets, ":")
         mine: Any = pc.equal(rows["capture"], pa.scalar(self.capture))
         return pc.and_(mine, pc.is_in(here, places))
-
-
-def _place(frame: int, offset: int | None) -> str:
-    return f"{frame}:{'' if offset is None else offset}"
 
 
 @dataclass(frozen=True)
@@ -376,9 +367,9 @@ class Seam:
     def to_bytes(self) -> bytes:
         """The seam as bytes, for ``from_bytes``."""
         counts = {name: value for name, value in asdict(replace(self.account, seam=None)).items() if name in _KEPT}
-        values = {"account": counts, "ending": asdict(self.ending), "before": self.before}
-        text = json.dumps(values).encode()
-        return zlib.compress(_TEXT_SIZE.pack(len(text)) + text + self.checkpoint.to_bytes(), 1)
+        checkpoint = base64.b64encode(self.checkpoint.to_bytes()).decode()
+        values = {"checkpoint": checkpoint, "account": counts, "ending": asdict(self.ending), "before": self.before}
+        return zlib.compress(json.dumps(values).encode(), 1)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Seam:
@@ -390,16 +381,14 @@ class Seam:
             The bytes are malformed, or of another version of this package.
         """
         try:
-            content = zlib.decompress(data)
-            (size,) = _TEXT_SIZE.unpack_from(content)
-            values = json.loads(content[_TEXT_SIZE.size : _TEXT_SIZE.size + size])
+            values = json.loads(zlib.decompress(data))
             counts = values["account"]
             streams = StreamStats(**counts.pop("streams"))
             losses = [(offset, what) for offset, what in counts.pop("losses")]
             account = SourceAccount(**counts, streams=streams, losses=losses)
-            checkpoint = Checkpoint.from_bytes(content[_TEXT_SIZE.size + size :])
-            return cls(checkpoint, account, Ending.of(**values["ending"]), values["before"])
-        except (AttributeError, KeyError, TypeError, ValueError, struct.error, zlib.error) as error:
+            checkpoint = Checkpoint.from_bytes(base64.b64decode(values["checkpoint"]))
+            return cls(checkpoint, account, Ending(**values["ending"]), values["before"])
+        except (AttributeError, KeyError, TypeError, ValueError, zlib.error) as error:
             raise CaptureError(f"no place where reading of a capture resumes: {error!r}") from None
 
 

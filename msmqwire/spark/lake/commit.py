@@ -29,7 +29,7 @@ from msmqwire.spark.lake.accounting import ACCOUNTING, Decoded, Ending, SourceAc
 from msmqwire.spark.lake.captures import HEAD, KNOWN, Known, KnownCaptures, capture_numbers
 from msmqwire.spark.lake.dayfiles import NewFile, WrittenFile
 from msmqwire.spark.lake.rewriting import parquet_file
-from msmqwire.spark.lake.schemas import LAKE_TABLES
+from msmqwire.spark.lake.schemas import ALL_TABLES, LAKE_TABLES
 from msmqwire.spark.lake.storage import RUNS, LakeError, Storage, mend
 from msmqwire.spark.lake.tables import LakeTable
 from msmqwire.spark.lake.verification import differences
@@ -84,7 +84,7 @@ class _Plan:
         add = {table: [WrittenFile(table, *file) for file in files] for table, files in values["add"].items()}
         links = {name: {table: (run, plan) for table, (run, plan) in values[name].items()} for name in _LINKS}
         numbers = {table: [int(number) for number in captures] for table, captures in values["delete"].items()}
-        endings = {table: [Ending.of(**ending) for ending in endings] for table, endings in values["endings"].items()}
+        endings = {table: [Ending(**ending) for ending in endings] for table, endings in values["endings"].items()}
         return cls(int(values["run"]), add, numbers, endings, **links)
 
 
@@ -154,11 +154,9 @@ class Lake:
             There is no such table.
         """
         name = name.lower()
-        if name == "accounting":
-            return self._accounting
-        if name not in self._tables:
-            raise ValueError(f"table={name!r} is not one of {', '.join((*self._tables, 'accounting'))}")
-        return self._tables[name]
+        if name not in ALL_TABLES:
+            raise ValueError(f"table={name!r} is not one of {', '.join(ALL_TABLES)}")
+        return self._accounting if name == "accounting" else self._tables[name]
 
     def create(self, tables: Iterable[str]) -> None:
         """Make tables that are missing, so that they can be read though they have no rows."""

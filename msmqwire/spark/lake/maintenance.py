@@ -9,7 +9,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from msmqwire.spark.lake.commit import Lake
-from msmqwire.spark.lake.schemas import LAKE_TABLES
+from msmqwire.spark.lake.schemas import ALL_TABLES
 from msmqwire.spark.lake.storage import RUNS, LakeError, LakeOptions, Storage
 from msmqwire.spark.lake.tables import RUN, LakeTable
 from msmqwire.spark.lake.verification import differences
@@ -17,7 +17,6 @@ from msmqwire.spark.lake.verification import differences
 _HOUR = 3600
 # A run that has written nothing for so long is not under way any more
 _UNDER_WAY_HOURS = 24
-_TABLES = (*LAKE_TABLES, "accounting")
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,7 @@ def optimize(lake: str | os.PathLike[str], *, lake_options: LakeOptions | None =
     """
     store = Lake(Storage.of(lake, lake_options))
     counts = {}
-    for name in _TABLES:
+    for name in ALL_TABLES:
         table = store.table(name)
         if table.exists:
             before = len(table.active())
@@ -89,7 +88,7 @@ def vacuum(
     storage = store.storage
     now = time.time()
     gone = []
-    for name in _TABLES:
+    for name in ALL_TABLES:
         table = store.table(name)
         if not table.exists:
             continue
@@ -152,7 +151,7 @@ def check(lake: str | os.PathLike[str], *, lake_options: LakeOptions | None = No
 
 def _problems(storage: Storage) -> list[str]:
     problems: dict[str, str] = {}
-    for name in _TABLES:
+    for name in ALL_TABLES:
         try:
             _ = LakeTable(storage, name).exists
         except LakeError as error:
@@ -168,7 +167,7 @@ def _problems(storage: Storage) -> list[str]:
                 raise
             problems.setdefault("", str(error))
     found = list(dict.fromkeys(problems.values()))
-    for name in _TABLES:
+    for name in ALL_TABLES:
         if name not in problems:
             found += differences(storage, LakeTable(storage, name), said.get(name), every_byte=True)
     return found

@@ -21,12 +21,11 @@ from msmqwire.spark.lake.captures import capture_numbers
 from msmqwire.spark.lake.commit import Lake
 from msmqwire.spark.lake.logs import mend_log
 from msmqwire.spark.lake.rewriting import Replacement, parquet_file
-from msmqwire.spark.lake.schemas import LAKE_TABLES
+from msmqwire.spark.lake.schemas import ALL_TABLES, LAKE_TABLES
 from msmqwire.spark.lake.storage import LakeError, LakeOptions, Storage
 from msmqwire.spark.lake.tables import LakeTable
 from msmqwire.spark.lake.verification import read_contents
 
-_TABLES = (*LAKE_TABLES, "accounting")
 _LOST = "its rows in the lake were not those of accounting and are gone; the next run reads it again"
 
 
@@ -60,7 +59,7 @@ def repair(
     storage = Storage.of(lake, lake_options)
     if not storage.list("accounting"):
         raise LakeError(f"{storage.uri}: is not a lake: msmqwire pipeline makes one")
-    done = [line for name in _TABLES for line in mend_log(storage, name, dry_run=dry_run)]
+    done = [line for name in ALL_TABLES for line in mend_log(storage, name, dry_run=dry_run)]
     if dry_run and done:
         return [*done, "what else is to be done can be told once the logs can be read"]
     done += _drop_unreadable(storage, dry_run)
@@ -75,7 +74,7 @@ def repair(
 def _drop_unreadable(storage: Storage, dry_run: bool) -> list[str]:
     """Leave the files out of their tables that cannot be read."""
     done: dict[str, None] = {}
-    for name in _TABLES:
+    for name in ALL_TABLES:
         table = LakeTable(storage, name)
         if not table.exists:
             continue

@@ -28,6 +28,9 @@ FAULTS = spark_columns(
 #: The tables that a run adds files to, when it has committed to ``accounting``.
 LAKE_TABLES = (*TABLES, "faults")
 
+#: All tables of a lake.
+ALL_TABLES = (*LAKE_TABLES, "accounting")
+
 
 @cache
 def file_columns(table: str) -> tuple[SparkColumn, ...]:
@@ -47,3 +50,8 @@ def table_schema(table: str) -> pa.Schema:
     """The columns of a table: those of its files, and the day, which is in their names."""
     schema = file_schema(table)
     return schema if table == "accounting" else schema.append(pa.field("day", pa.date32()))
+
+
+def lake_columns(table: str) -> tuple[SparkColumn, ...]:
+    """The columns of a table for Spark."""
+    return tuple(SparkColumn(field.name, field.name, field.type) for field in table_schema(table))
