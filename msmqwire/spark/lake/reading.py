@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import datetime
-import json
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col
-from pyspark.sql.types import StructType
 
 from msmqwire.capture import ReadOptions
-from msmqwire.spark.lake.scanning import Selection, open_lake, pruned, version
-from msmqwire.spark.lake.storage import LakeOptions, Storage
+from msmqwire.spark.lake.scanning import LakeScan, Selection, open_lake
+from msmqwire.spark.lake.schemas import lake_columns
+from msmqwire.spark.lake.storage import LakeOptions
+from msmqwire.spark.schema import struct_type
 
 # With the defaults of Spark a task lists each file: 10 s of CPU time for 1,000 files
 _LISTING = {
@@ -70,13 +70,7 @@ def read(
     names = None if captures is None else tuple(captures)
     selection = Selection(window.since, window.until, (), names)
     selection.check(table)
-    store = open_lake(lake, lake_options)
-    found = store.table(table)
-    files = pruned(found.active(version(store, found, run)), selection.conditions())
-    paths = [str(path) for path in files["path"].to_pylist()]
-    # A Delta table has its schema as Spark writes it
-    schema = StructType.fromJson(json.loads(found.delta.schema().to_json()))
-    frame = _parquet(spark, store.storage, found.name, paths, schema)
+    frame = _parquet(spark, LakeScan.of(open_lake(lake, lake_options), table, selection.conditions(), run=run))
     if window.since is not None:
         frame = frame.where(col("time_ns") >= window.since)
     if window.until is not None:
@@ -84,14 +78,15 @@ def read(
     return frame if names is None else frame.where(col("file").isin(list(names)))
 
 
-def _parquet(spark: SparkSession, storage: Storage, table: str, paths: list[str], schema: StructType) -> DataFrame:
-    if not paths:
+def _parquet(spark: SparkSession, scan: LakeScan) -> DataFrame:
+    schema = struct_type(lake_columns(scan.table))
+    if not scan.files:
         return spark.createDataFrame([], schema)
     # Spark knows S3 as s3a
-    root = storage.path(table).replace("s3://", "s3a://", 1)
+    root = scan.storage.path(scan.table).replace("s3://", "s3a://", 1)
     with _settings(spark, _LISTING):
         reader = spark.read.schema(schema).option("basePath", root).option("__globPaths__", "false")
-        frame = reader.parquet(*(f"{root}/{path}" for path in paths))
+        frame = reader.parquet(*(f"{root}/{file.path}" for file in scan.files))
         # Through Spark Connect, nothing is listed before somebody asks
         _ = frame.columns
     return frame

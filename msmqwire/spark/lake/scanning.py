@@ -21,7 +21,6 @@ from msmqwire.spark.lake.dayfiles import NO_DAY
 from msmqwire.spark.lake.rewriting import parquet_file
 from msmqwire.spark.lake.schemas import table_schema
 from msmqwire.spark.lake.storage import LakeError, LakeOptions, Storage
-from msmqwire.spark.lake.tables import LakeTable
 
 _NANOSECONDS = 10**9
 _DAY = 86_400 * _NANOSECONDS
@@ -65,7 +64,7 @@ def time_within(since: int | None, until: int | None) -> list[Within]:
     return [Within("day", ((days[0], days[1]),)), Within("time", ((times[0], times[1]),))]
 
 
-def pruned(files: pa.Table, conditions: Iterable[Within]) -> pa.Table:
+def _pruned(files: pa.Table, conditions: Iterable[Within]) -> pa.Table:
     """The files that may have rows that meet all conditions."""
     for one in conditions:
         if one.column == "day" and "partition.day" in files.column_names:
@@ -91,26 +90,6 @@ def open_lake(lake: str | os.PathLike[str], options: LakeOptions | None = None) 
         It is not a lake.
     """
     return Lake(Storage.of(lake, options))
-
-
-def version(store: Lake, table: LakeTable, run: int | None) -> int | None:
-    """The version of a table as a run left it; None: the current one.
-
-    Raises
-    ------
-    ValueError
-        There is no such run.
-    LakeError
-        The log of the table does not reach back so far.
-    """
-    if run is None:
-        return None
-    if not 0 < run <= store.run:
-        raise ValueError(f"run={run} is not one of 1 to {store.run}")
-    found = table.version_of(run)
-    if found is None:
-        raise LakeError(f"{store.storage.path(table.name)}: its log does not reach back to run {run}")
-    return found
 
 
 @dataclass(frozen=True)
@@ -163,11 +142,14 @@ class LakeScan:
             Its log does not reach back so far.
         """
         found = store.table(table)
-        table = found.name
+        if run is not None and not 0 < run <= store.run:
+            raise ValueError(f"run={run} is not one of 1 to {store.run}")
         if not found.exists:
-            return cls(store.storage, table, ())
-        files = found.active(version(store, found, run))
-        return cls(store.storage, table, _sorted(pruned(files, conditions)))
+            return cls(store.storage, found.name, ())
+        version = None if run is None else found.version_of(run)
+        if run is not None and version is None:
+            raise LakeError(f"{store.storage.path(found.name)}: its log does not reach back to run {run}")
+        return cls(store.storage, found.name, _sorted(_pruned(found.active(version), conditions)))
 
     @property
     def schema(self) -> pa.Schema:
