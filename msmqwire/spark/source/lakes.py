@@ -23,14 +23,14 @@ from pyspark.sql.datasource import (
     LessThanOrEqual,
 )
 
-from msmqwire.capture.options import nanoseconds, parse_time
+from msmqwire.capture.options import parse_time
 from msmqwire.spark.executors import Sent
 from msmqwire.spark.lake.scanning import LakeScan, Selection, Within, open_lake, time_within
-from msmqwire.spark.lake.schemas import LAKE_TABLES, table_schema
+from msmqwire.spark.lake.schemas import ALL_TABLES, lake_columns
 from msmqwire.spark.schema import SparkColumn
 from msmqwire.spark.source.options import named, parse_networks, parse_object, parsed
 from msmqwire.spark.source.planning import SPLIT_SIZE, pack
-from msmqwire.spark.source.pushdown import Pushdown, filtered
+from msmqwire.spark.source.pushdown import Pushdown, filtered, time_bounds
 
 # A file costs a task as much as reading this many bytes
 _OPEN_COST = 1 << 20
@@ -60,7 +60,7 @@ class LakeRead:
     @property
     def columns(self) -> tuple[SparkColumn, ...]:
         """All columns of the table."""
-        return tuple(SparkColumn(field.name, field.name, field.type) for field in table_schema(self.table))
+        return lake_columns(self.table)
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> LakeRead:
@@ -75,8 +75,8 @@ class LakeRead:
             raise ValueError("lake and a path: a lake is read with load() alone")
         values = parsed(named(options, _PARSERS, of=" of a lake"), _PARSERS)
         table = values.get("table", "topology")
-        if table not in (*LAKE_TABLES, "accounting"):
-            raise ValueError(f"table={table!r} is not one of {', '.join((*LAKE_TABLES, 'accounting'))}")
+        if table not in ALL_TABLES:
+            raise ValueError(f"table={table!r} is not one of {', '.join(ALL_TABLES)}")
         selection = Selection(values.get("since"), values.get("until"), values.get("addresses", ()))
         selection.check(table)
         storage = {name: str(value) for name, value in values.get("storage_options", {}).items()}
@@ -151,16 +151,4 @@ def _within(condition: Filter) -> list[Within]:
     else:
         return []
     (column,) = condition.attribute
-    if column not in ("time", "time_ns"):
-        return [Within(column, tuple(values))]
-    if len(values) > 1:
-        return []
-    since, until = (None if one is None else _nanoseconds(column, one) for one in values[0])
-    if until is not None and not isinstance(condition, LessThan):
-        # A time in microseconds is up to 999 nanoseconds less than the time of its row
-        until += 1000
-    return time_within(since, until)
-
-
-def _nanoseconds(column: str, value: Any) -> int:
-    return int(value) if column == "time_ns" else nanoseconds(value)
+    return time_within(*time_bounds(condition)) if column in ("time", "time_ns") else [Within(column, tuple(values))]

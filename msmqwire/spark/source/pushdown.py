@@ -104,22 +104,28 @@ def narrowed(options: ScanOptions, conditions: Iterable[Filter]) -> ScanOptions:
     read = options.read
     since, until, addresses = read.since, read.until, read.addresses
     for condition in conditions:
-        if not isinstance(condition, (*_LOWER, *_UPPER, In)):
-            continue
-        column = condition.attribute[0]
-        if column in ("time", "time_ns") and not isinstance(condition, In):
-            # A time in microseconds is up to 999 nanoseconds less than the time of its row
-            time, slack = (condition.value, 0) if column == "time_ns" else (nanoseconds(condition.value), 999)
-            if isinstance(condition, _LOWER) and _LEAST <= time - slack <= _MOST:
-                since = time - slack if since is None else max(since, time - slack)
-            if isinstance(condition, _UPPER) and _LEAST <= time + slack < _MOST:
-                until = time + slack + 1 if until is None else min(until, time + slack + 1)
-        elif column in ("src", "dst") and isinstance(condition, (EqualTo, In)) and not addresses:
+        first, end = time_bounds(condition)
+        since = max((time for time in (since, first) if time is not None), default=None)
+        until = min((time for time in (until, end) if time is not None), default=None)
+        if isinstance(condition, (EqualTo, In)) and condition.attribute[0] in ("src", "dst") and not addresses:
             wanted = condition.value if isinstance(condition, In) else (condition.value,)
             addresses = tuple(wanted) if all(map(_is_address, wanted)) else ()
     if since is not None and until is not None and since >= until:
         return options  # no row matches, which options cannot express
     return replace(options, read=ReadOptions.of(read, {"addresses": addresses, "since": since, "until": until}))
+
+
+def time_bounds(condition: Filter) -> tuple[int | None, int | None]:
+    """The nanoseconds since 1970 from which on, and before which, a filter leaves rows; None: no bound."""
+    if not isinstance(condition, (*_LOWER, *_UPPER)) or condition.attribute[0] not in ("time", "time_ns"):
+        return None, None
+    # A time in microseconds is up to 999 nanoseconds less than the time of its row
+    time, slack = (condition.value, 0) if condition.attribute[0] == "time_ns" else (nanoseconds(condition.value), 999)
+    since, until = time - slack, time if isinstance(condition, LessThan) else time + slack + 1
+    return (
+        since if isinstance(condition, _LOWER) and _LEAST <= since <= _MOST else None,
+        until if isinstance(condition, _UPPER) and _LEAST <= until <= _MOST else None,
+    )
 
 
 def _mask(condition: Filter, batch: pa.RecordBatch) -> Any:
