@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias
 
@@ -28,7 +28,6 @@ from msmqwire.spark.lake.dayfiles import DayFiles
 from msmqwire.spark.lake.growth import SMALLEST, digest_before, seam_name
 from msmqwire.spark.lake.schemas import FAULTS, file_columns
 from msmqwire.spark.lake.storage import Storage
-from msmqwire.spark.schema import SparkColumn
 from msmqwire.spark.source.scan import Scan, ScanOptions
 
 _Rows: TypeAlias = Iterator[tuple[str, pa.RecordBatch]]
@@ -151,11 +150,6 @@ class Decoding:
     marks: str | None = None
     digest: bool = False
 
-    @cached_property
-    def columns(self) -> dict[str, tuple[SparkColumn, ...]]:
-        """The columns of each table."""
-        return {table: self.options.columns(table) for table in self.options.tables}
-
     def __call__(self, sources: Sequence[Numbered]) -> Decoded:
         """Decode the sources, or what is new of those that have grown.
 
@@ -202,7 +196,7 @@ class Decoding:
     ) -> Decoded:
         writers = {
             table: DayFiles(self.storage, table, file_columns(table), self.compression, name)
-            for table in (*self.columns, "faults")
+            for table in (*self.options.tables, "faults")
         }
         try:
             with ExitStack() as stack:
@@ -249,7 +243,7 @@ class Decoding:
 
     def _rows(self, account: SourceAccount, read: _Read) -> _Rows:
         """Read a source; its account is complete at the end, also where it cannot be read."""
-        scan = Scan(self.options, self.columns)
+        scan = Scan(self.options)
         try:
             yield from read(scan, account)
         except CaptureError as error:
