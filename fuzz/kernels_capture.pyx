@@ -17,10 +17,10 @@ from msmqwire.capture.frames._frame cimport (
     ENCAPSULATION_CUT, IPX_LENGTH, LINK_CUT, RECORD_CUT, UNSUPPORTED_KINDS, Counts, FrameCounts, malformed,
 )
 from msmqwire.capture.frames._layers cimport (
-    FOUND, IPX_HEADER, IPX_PACKET, LINK_CISCO_HDLC, LINK_ETHERNET, LINK_IPV4, LINK_IPV6, LINK_LINUX_SLL,
+    FOUND, IPX_HEADER, LINK_CISCO_HDLC, LINK_ETHERNET, LINK_IPV4, LINK_IPV6, LINK_LINUX_SLL,
     LINK_LINUX_SLL2, LINK_LOOP, LINK_MPLS, LINK_NULL, LINK_PPI, LINK_PPP, LINK_PPP_ETHER, LINK_PPP_HDLC, LINK_RADIOTAP,
-    LINK_RAW, LINK_RAW_BSD, LINK_RAW_OPENBSD, LINK_WLAN, OTHER, PART, PLAIN_SPACE, TCP_HEADER, TCP_PROTOCOL, UDP_HEADER,
-    UDP_PROTOCOL, UNSUPPORTED_ENCAPSULATION, UNSUPPORTED_LINK, Packet, Ports, find_packet, may_be_tunnel, network_u16,
+    LINK_RAW, LINK_RAW_BSD, LINK_RAW_OPENBSD, LINK_WLAN, OTHER, PART, PLAIN_SPACE, TCP_HEADER, UDP_HEADER,
+    UNSUPPORTED_ENCAPSULATION, UNSUPPORTED_LINK, Packet, Ports, find_packet, may_be_tunnel, network_u16,
     plain_datagram, wanted,
 )
 from msmqwire.capture.frames._rows cimport (
@@ -30,7 +30,8 @@ from msmqwire.capture.tcp._flows cimport NO_FLOW, StreamCounts, Streams, free_ta
 from msmqwire.capture.tcp._packets cimport MESSAGE_PACKETS, SESSION_PACKETS
 from msmqwire.capture.tcp._streams cimport finish_streams
 from msmqwire.columns._payloads cimport Span
-from msmqwire.wire._address cimport ADDRESS_SIZE
+from msmqwire.wire._address cimport ADDRESS_SIZE, address_size
+from msmqwire.wire._transport cimport Transport
 
 cdef enum:
     LONGEST_INPUT = 4096
@@ -367,7 +368,7 @@ cdef public int fuzz_pcapng(const uint8_t* data, size_t size) noexcept nogil:
 cdef struct Seen:
     int status
     Packet packet
-    size_t ip
+    size_t src
     size_t header
     size_t payload
 
@@ -375,11 +376,10 @@ cdef struct Seen:
 cdef void look(const uint8_t* frame, size_t size, uint32_t link, Seen* seen) noexcept nogil:
     """What is found lies inside the frame, its headers one behind the other."""
     cdef Packet* packet = &seen.packet
-    cdef size_t ip_header
     memset(seen, 0, sizeof(seen[0]))
     seen.status = find_packet(frame, size, link, &PORTS, packet)
     if seen.status == PART:
-        must(frame <= packet.ip and packet.ip < packet.part.data)
+        must(frame <= packet.part.ends.src and packet.part.ends.dst < packet.part.data)
         must(packet.part.size <= <size_t>(frame + size - packet.part.data))
         seen.payload = <size_t>(packet.part.data - frame)
         return
@@ -392,22 +392,22 @@ cdef void look(const uint8_t* frame, size_t size, uint32_t link, Seen* seen) noe
                 or LINK_CUT <= seen.status <= IPX_LENGTH
             )
         return
-    must(frame <= packet.ip and packet.ip <= packet.header and packet.header < packet.payload)
+    must(frame <= packet.ends.src and frame <= packet.header and packet.header < packet.payload)
     must(packet.payload <= frame + size and packet.size <= <size_t>(frame + size - packet.payload))
-    seen.ip = <size_t>(packet.ip - frame)
+    seen.src = <size_t>(packet.ends.src - frame)
     seen.header = <size_t>(packet.header - frame)
     seen.payload = <size_t>(packet.payload - frame)
-    if packet.protocol == IPX_PACKET:
-        must(seen.header == seen.ip and seen.payload == seen.header + IPX_HEADER and packet.missing == 0)
+    if packet.ends.transport == Transport.IPX:
+        must(seen.src == seen.header + 18 and seen.payload == seen.header + IPX_HEADER and packet.missing == 0)
         return
-    ip_header = 40 if packet.ip[0] >> 4 == 6 else 20
-    must(seen.header >= seen.ip + ip_header)
+    must(packet.header >= packet.ends.dst + address_size(packet.ends.family))
+    must(packet.ends.src_port == packet.header)
     must(wanted(PORT_SET, packet.header))
-    if packet.protocol == UDP_PROTOCOL:
+    if packet.ends.transport == Transport.UDP:
         must(seen.payload == seen.header + UDP_HEADER and packet.missing == 0)
         must(network_u16(packet.header + 4) == UDP_HEADER + packet.size)
     else:
-        must(packet.protocol == TCP_PROTOCOL and seen.payload >= seen.header + TCP_HEADER)
+        must(packet.ends.transport == Transport.TCP and seen.payload >= seen.header + TCP_HEADER)
         must(packet.missing == 0 or packet.path or packet.payload + packet.size == frame + size)
 
 
@@ -433,7 +433,7 @@ cdef void check_cut(const uint8_t* frame, size_t size, uint32_t link, const Seen
     elif part.status == PART:
         must(whole.status == PART and part.payload == whole.payload)
     elif part.status == FOUND:
-        must(whole.status == FOUND and part.packet.protocol == whole.packet.protocol)
+        must(whole.status == FOUND and part.packet.ends.transport == whole.packet.ends.transport)
         must(part.header == whole.header and part.payload <= whole.payload)
     free(copied)
 
@@ -456,9 +456,10 @@ cdef public int fuzz_layers(const uint8_t* data, size_t size) noexcept nogil:
     shifted = exact_copy(data, size, 1)
     look(aligned, size, link, &first)
     look(shifted + 1, size, link, &second)
-    must(first.status == second.status and first.ip == second.ip and first.header == second.header)
+    must(first.status == second.status and first.src == second.src and first.header == second.header)
     must(first.payload == second.payload and first.packet.size == second.packet.size)
-    must(first.packet.missing == second.packet.missing and first.packet.protocol == second.packet.protocol)
+    must(first.packet.missing == second.packet.missing)
+    must(first.status != FOUND or first.packet.ends.transport == second.packet.ends.transport)
     must(first.packet.needed == second.packet.needed and first.packet.available == second.packet.available)
     must(first.packet.part.size == second.packet.part.size and first.packet.part.more == second.packet.part.more)
     must(first.packet.part.offset == second.packet.part.offset and first.packet.path == second.packet.path)

@@ -15,8 +15,8 @@ from libc.stdlib cimport free
 from libc.string cimport memcmp, memcpy, memset
 
 from fuzz.checks cimport exact_copy, must
-from msmqwire.capture.frames._frame cimport Counts, Frame
-from msmqwire.capture.frames._layers cimport TCP_PROTOCOL, Packet
+from msmqwire.capture.frames._frame cimport Counts, Frame, set_addresses, set_ports
+from msmqwire.capture.frames._layers cimport Packet
 from msmqwire.capture.frames._rows cimport MOST_FILES, MOST_PACKETS, Lost, Rows
 from msmqwire.capture.tcp._flows cimport (
     NO_FLOW, RUN_SHOWN, Flow, Head, Piece, Run as FoundRun, StreamCounts, Streams, find_flow, free_table, start_table,
@@ -27,8 +27,10 @@ from msmqwire.columns._payloads cimport UNFRAMED, Span
 from msmqwire.mqqb.framing cimport (
     BASE_HEADER_SIZE, FLAG_INTERNAL, FLAG_SESSION, NOT_A_PACKET, PACKET_SIGNATURE, VERSION_NUMBER, frame_packet,
 )
+from msmqwire.wire._address cimport IPV4, IPV6
 from msmqwire.wire.cursor cimport load_u16, load_u32
 from msmqwire.wire.simd cimport wire_bswap16, wire_bswap32
+from msmqwire.wire._transport cimport Transport
 
 cdef enum:
     FLOWS = 4
@@ -292,7 +294,7 @@ cdef void take(Run* run, uint8_t operation, uint32_t position, const uint8_t* pa
     cdef uint32_t sequence = FIRST_SEQUENCE[index] + position
     cdef size_t captured = size // 2 if operation & CUT else size
     cdef uint8_t* copied = exact_copy(payload, captured, shift)
-    cdef uint8_t[40] ip
+    cdef uint8_t[32] addresses
     cdef uint8_t[20] header
     cdef Frame frame
     cdef Packet packet
@@ -304,9 +306,8 @@ cdef void take(Run* run, uint8_t operation, uint32_t position, const uint8_t* pa
     if operation & SYN_BIT:
         sequence -= 1
     sequence = wire_bswap32(sequence)
-    memset(ip, 0, sizeof(ip))
+    memset(addresses, 0, sizeof(addresses))
     memset(header, 0, sizeof(header))
-    ip[0] = 0x60 if index == 3 else 0x45
     memcpy(header, &port, 2)
     memcpy(header + 4, &sequence, 4)
     header[13] = (operation & SYN_BIT) >> 1 | (operation & FIN_BIT) >> 3 | (operation & RST_BIT) >> 2
@@ -317,12 +318,12 @@ cdef void take(Run* run, uint8_t operation, uint32_t position, const uint8_t* pa
     frame.number = run.counts.frames
     frame.time = <int64_t>run.counts.frames
     memset(&packet, 0, sizeof(packet))
-    packet.ip = ip
+    set_addresses(&packet.ends, IPV6 if index == 3 else IPV4, addresses)
+    set_ports(&packet.ends, Transport.TCP, header)
     packet.header = header
     packet.payload = copied + shift
     packet.size = captured
     packet.missing = size - captured
-    packet.protocol = TCP_PROTOCOL
     run.index = index
     run.begun = streams.counts.streams
     while not take_segment(streams, &frame, &packet, &run.rows, &run.counts):

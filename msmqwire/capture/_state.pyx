@@ -19,7 +19,7 @@ from libc.string cimport memcpy, memset
 from msmqwire.capture.files._file_reader cimport FileReader
 from msmqwire.capture.files._pcapng cimport Interface
 from msmqwire.capture.frames._fragments cimport (
-    COVERAGE_WORDS, DATAGRAM_HEADER, LARGEST_DATAGRAM, MOST_ARRIVALS, MOST_DATAGRAMS, MOST_REPEATS, Datagram, Fragments,
+    COVERAGE_WORDS, LARGEST_DATAGRAM, MOST_ARRIVALS, MOST_DATAGRAMS, MOST_REPEATS, Datagram, Fragments,
     Repeat, free_fragments, put_newest,
 )
 from msmqwire.capture.frames._frame cimport LARGEST_FRAME, Origin
@@ -285,7 +285,7 @@ cdef int save_datagram(list parts, const Datagram* datagram) except -1:
     saved.capacity = 0
     while at < datagram.end:
         if is_covered(datagram, at):
-            memcpy(data.data + at, datagram.data + DATAGRAM_HEADER + at, min(<size_t>UNIT, datagram.end - at))
+            memcpy(data.data + at, datagram.data + at, min(<size_t>UNIT, datagram.end - at))
         at += UNIT
     parts.append((<const char*>&saved)[:sizeof(Datagram)])
     parts.append((<const char*>data.data)[:datagram.end])
@@ -448,12 +448,12 @@ cdef int restore_datagram(Fragments* fragments, Cursor* cursor) except -1:
     if datagram == NULL:
         raise no_memory()
     datagram[0] = saved
-    datagram.data = <uint8_t*>malloc(DATAGRAM_HEADER + saved.end)
+    datagram.data = <uint8_t*>malloc(saved.end)
     datagram.capacity = saved.end
     put_newest(fragments, datagram)
     if datagram.data == NULL:
         raise no_memory()
-    memcpy(datagram.data + DATAGRAM_HEADER, data, saved.end)
+    memcpy(datagram.data, data, saved.end)
     return 0
 
 

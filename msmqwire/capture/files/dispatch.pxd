@@ -4,22 +4,22 @@ from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint16_t, uint64_t
 
 from msmqwire.capture.frames._fragments cimport (
-    DATAGRAM_HEADER, IMPOSSIBLE, Datagram, Fragments, add_part, frame_of, free_datagram,
+    IMPOSSIBLE, Datagram, Fragments, add_part, frame_of, free_datagram,
 )
 from msmqwire.capture.frames._frame cimport (
-    FRAGMENT, FRAGMENT_DIFFERS, LINK_TYPES, PAYLOAD_CUT, Counts, Frame, Problem, Reason, describe, malformed,
-    name_addresses, name_ports,
+    FRAGMENT, FRAGMENT_DIFFERS, LINK_TYPES, PAYLOAD_CUT, Counts, Ends, Frame, Reason, describe, malformed, name_ends,
+    set_addresses, set_ports,
 )
 from msmqwire.capture.frames._layers cimport (
-    FOUND, LINK_ETHERNET, OTHER, PART, TCP_PROTOCOL, UDP_HEADER, UNSUPPORTED_ENCAPSULATION, UNSUPPORTED_LINK, Packet,
+    FOUND, LINK_ETHERNET, OTHER, PART, UDP_HEADER, UNSUPPORTED_ENCAPSULATION, UNSUPPORTED_LINK, Packet,
     Ports, find_in_datagram, find_packet, may_be_tunnel, plain_datagram, plain_segment, wanted,
 )
 from msmqwire.capture.frames._rows cimport (
-    MOST_ASSEMBLED, MOST_PATHS, Ends, Rows, ends_of, ends_of_ipv4, is_wanted, keep_memory, note_lost, note_transport,
-    put_row,
+    MOST_ASSEMBLED, MOST_PATHS, Rows, is_wanted, keep_memory, note_lost, note_transport, put_row,
 )
 from msmqwire.capture.tcp._flows cimport Streams
 from msmqwire.capture.tcp._streams cimport says_nothing, take_segment
+from msmqwire.wire._address cimport IPV4
 from msmqwire.wire.simd cimport wire_unlikely
 from msmqwire.wire._transport cimport Transport
 
@@ -54,7 +54,8 @@ cdef inline bint take_plain(
     if wire_unlikely(length == 0):
         return False
     if wanted(ports, frame.data + 34):
-        ends = ends_of_ipv4(frame.data + 14, frame.data + 34)
+        set_addresses(&ends, IPV4, frame.data + 26)
+        set_ports(&ends, Transport.UDP, frame.data + 34)
         if is_wanted(rows, &ends, frame.timed, frame.time):
             put_row(rows, columns, frame, &ends, frame.data + 42, length - UDP_HEADER, 0)
             return True
@@ -68,20 +69,17 @@ cdef inline bint put_datagram(
     const Frame* frame, const Packet* found, bint columns, Rows* rows, Counts* counts
 ) noexcept nogil:
     """Add the row of a UDP datagram or an IPX packet, if it is selected; whether it is."""
-    cdef Ends ends = ends_of(found)
-    cdef Problem* problem
-    if not is_wanted(rows, &ends, frame.timed, frame.time):
+    cdef const Ends* ends = &found.ends
+    if not is_wanted(rows, ends, frame.timed, frame.time):
         counts.sums.other += 1
         return False
     if wire_unlikely(found.missing != 0):
-        problem = malformed(counts, frame.offset, frame.number, PAYLOAD_CUT, found.needed, found.available)
-        name_addresses(problem, ends.family, ends.src, ends.dst)
-        name_ports(problem, ends.src_port, ends.dst_port)
+        name_ends(malformed(counts, frame.offset, frame.number, PAYLOAD_CUT, found.needed, found.available), ends)
         note_lost(rows, found.missing)
         rows.cut += 1
     if ends.transport == Transport.IPX:
         note_transport(rows, Transport.IPX)
-    put_row(rows, columns, frame, &ends, found.payload, found.size, found.path)
+    put_row(rows, columns, frame, ends, found.payload, found.size, found.path)
     return True
 
 
@@ -95,9 +93,8 @@ cdef inline bint add_fragment(
         return False
     if not agrees:
         counts.sums.fragment_conflicts += 1
-        name_addresses(
-            describe(counts, counts.file, frame.offset, frame.number, FRAGMENT_DIFFERS, 0, 0),
-            found.part.family, found.part.src, found.part.dst,
+        name_ends(
+            describe(counts, counts.file, frame.offset, frame.number, FRAGMENT_DIFFERS, 0, 0), &found.part.ends
         )
     if fragments.complete == NULL:
         counts.sums.fragments += 1
@@ -127,7 +124,7 @@ cdef inline int complete_datagram(
 
 cdef inline size_t place_of(const Datagram* datagram, const uint8_t* data) noexcept nogil:
     """The place of a byte in its datagram; of an end, the place before it."""
-    return min(<size_t>(data - datagram.data) - DATAGRAM_HEADER, datagram.total - 1)
+    return min(<size_t>(data - datagram.data), datagram.total - 1)
 
 
 cdef inline bint take_part(
@@ -147,7 +144,7 @@ cdef inline bint take_part(
     datagram = fragments.complete
     if status != FOUND:
         count_without_row(counts, frame, status, found)
-    elif found.protocol == TCP_PROTOCOL:
+    elif found.ends.transport == Transport.TCP:
         if not take_segment(streams, frame, found, rows, counts):
             return False
     elif put_datagram(frame, found, columns, rows, counts):
@@ -167,25 +164,15 @@ cdef inline bint take_part(
 cdef inline void take_frame(const Frame* frame, const Ports* ports, Rows* rows, Counts* counts) noexcept nogil:
     """Add the frame itself as a row, if reassembly elsewhere needs it."""
     cdef Packet found
-    cdef Ends ends
     cdef int status = find_packet(frame.data, frame.size, frame.link, ports, &found)
-    if status == PART:
-        ends.family = found.part.family
-        ends.src = found.part.src
-        ends.dst = found.part.dst
-        ends.src_port = ends.dst_port = ends.src  # a fragment has no ports, and the table no column of them
-        ends.transport = Transport.UDP
-    elif is_payload(status, &found) and not (found.protocol == TCP_PROTOCOL and says_nothing(&found)):
-        ends = ends_of(&found)
-    elif status == FOUND:
+    if status == FOUND and found.ends.transport == Transport.TCP and says_nothing(&found):
         counts.sums.segments += 1
-        return
+    elif status == PART or is_payload(status, &found):
+        rows.link[rows.count] = <uint16_t>frame.link
+        rows.offset[rows.count] = frame.offset
+        put_row(rows, True, frame, &found.ends, frame.data, frame.size, 0)
     else:
         count_without_row(counts, frame, status, &found)
-        return
-    rows.link[rows.count] = <uint16_t>frame.link
-    rows.offset[rows.count] = frame.offset
-    put_row(rows, True, frame, &ends, frame.data, frame.size, 0)
 
 
 cdef inline bint take_general(
@@ -203,7 +190,7 @@ cdef inline bint take_general(
         counts.sums.other += 1
         return True
     status = find_packet(frame.data, frame.size, frame.link, ports, &found)
-    if status == FOUND and found.protocol == TCP_PROTOCOL:
+    if status == FOUND and found.ends.transport == Transport.TCP:
         return take_segment(streams, frame, &found, rows, counts)
     if status == PART:
         return take_part(frame, &found, ports, columns, rows, counts, streams)

@@ -3,23 +3,20 @@
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
-from msmqwire.capture.frames._frame cimport Counts, Frame, Origin
-from msmqwire.wire._address cimport IPV6
+from msmqwire.capture.frames._frame cimport Counts, Ends, Frame, Origin
+from msmqwire.wire._transport cimport Transport
 
 cdef enum:
     MOST_DATAGRAMS = 256     # incomplete at one time; the oldest is given up for another
     LARGEST_DATAGRAM = 65536
     COVERAGE_WORDS = 128     # a bit for each 8 bytes of a datagram, the unit in which fragments begin
-    DATAGRAM_HEADER = 40     # bytes before the data of a datagram: an IP header with its addresses
     MOST_ARRIVALS = 48       # fragments of a datagram that are remembered one by one
     MOST_REPEATS = 1024      # fragments of complete datagrams that are remembered
 
 
 # A fragment. Its addresses, protocol and identification determine its datagram.
 cdef struct Part:
-    const uint8_t* src
-    const uint8_t* dst
-    uint16_t family
+    Ends ends
     uint32_t protocol
     uint32_t identification
     uint32_t path        # the encapsulations around it
@@ -48,7 +45,7 @@ cdef struct Datagram:
     size_t units         # that are covered
     size_t total         # 0 while the last fragment is missing
     size_t end           # of the bytes present
-    uint8_t* data        # DATAGRAM_HEADER bytes, then those of the datagram
+    uint8_t* data
     size_t capacity
     bint foreign
     bint repeats         # all its fragments are those of a datagram that was complete
@@ -81,9 +78,14 @@ cdef struct Fragments:
     Repeat[MOST_REPEATS] repeats  # by the low bits of the fingerprint
 
 
-cdef inline uint8_t* header_of(const Datagram* datagram) noexcept nogil:
-    """The IP header of a complete datagram."""
-    return datagram.data + (0 if datagram.family == IPV6 else 20)
+cdef inline Ends ends_of_datagram(const Datagram* datagram) noexcept nogil:
+    cdef Ends ends
+    ends.family = datagram.family
+    ends.src = &datagram.addresses[0]
+    ends.dst = &datagram.addresses[16]
+    ends.transport = Transport.UNKNOWN
+    ends.src_port = ends.dst_port = NULL
+    return ends
 
 
 cdef Assembly add_part(

@@ -10,8 +10,8 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memcmp, memcpy, memset
 
-from msmqwire.capture.frames._frame cimport INCOMPLETE, Counts, Frame, describe, name_addresses, origin_of
-from msmqwire.wire._address cimport IPV6, address_size
+from msmqwire.capture.frames._frame cimport INCOMPLETE, Counts, Ends, Frame, describe, name_ends, origin_of
+from msmqwire.wire._address cimport address_size
 from msmqwire.wire.cursor cimport load_u64
 
 
@@ -21,9 +21,9 @@ cdef Datagram* find_datagram(Fragments* fragments, const Part* part) noexcept no
     while datagram != NULL:
         if (
             datagram.identification == part.identification and datagram.protocol == part.protocol
-            and datagram.family == part.family
-            and memcmp(datagram.addresses, part.src, address_size(part.family)) == 0
-            and memcmp(datagram.addresses + 16, part.dst, address_size(part.family)) == 0
+            and datagram.family == part.ends.family
+            and memcmp(datagram.addresses, part.ends.src, address_size(part.ends.family)) == 0
+            and memcmp(datagram.addresses + 16, part.ends.dst, address_size(part.ends.family)) == 0
         ):
             return datagram
         datagram = datagram.older
@@ -50,14 +50,15 @@ cdef void free_datagram(Datagram* datagram) noexcept nogil:
 
 cdef void give_up(Fragments* fragments, Datagram* datagram, Counts* counts) noexcept nogil:
     """Free an incomplete datagram; one that may have a selected port is reported."""
+    cdef Ends ends = ends_of_datagram(datagram)
     if not datagram.foreign and not datagram.repeats:
         counts.sums.incomplete_datagrams += 1
-        name_addresses(
+        name_ends(
             describe(
                 counts, datagram.first.file, datagram.first.offset, datagram.first.frame, INCOMPLETE,
                 min(datagram.units * 8, datagram.end), 0,
             ),
-            datagram.family, datagram.addresses, &datagram.addresses[16],
+            &ends,
         )
     take_out(fragments, datagram)
     free_datagram(datagram)
@@ -100,9 +101,9 @@ cdef Datagram* begin_datagram(
     give_up_datagrams(fragments, MOST_DATAGRAMS - 1, counts)
     if datagram == NULL:
         return NULL
-    memcpy(datagram.addresses, part.src, address_size(part.family))
-    memcpy(datagram.addresses + 16, part.dst, address_size(part.family))
-    datagram.family = part.family
+    memcpy(datagram.addresses, part.ends.src, address_size(part.ends.family))
+    memcpy(datagram.addresses + 16, part.ends.dst, address_size(part.ends.family))
+    datagram.family = part.ends.family
     datagram.protocol = part.protocol
     datagram.identification = part.identification
     datagram.path = part.path
@@ -116,7 +117,7 @@ cdef bint make_room(Datagram* datagram, size_t needed) noexcept nogil:
     if needed <= datagram.capacity:
         return True
     needed = min(max(2 * datagram.capacity, needed), <size_t>LARGEST_DATAGRAM)
-    data = <uint8_t*>realloc(datagram.data, DATAGRAM_HEADER + needed)
+    data = <uint8_t*>realloc(datagram.data, needed)
     if data == NULL:
         return False
     datagram.data = data
@@ -126,7 +127,7 @@ cdef bint make_room(Datagram* datagram, size_t needed) noexcept nogil:
 
 cdef bint copy_units(Datagram* datagram, const Part* part) noexcept nogil:
     """Copy the units of 8 bytes that are missing; false if others differ from the bytes present."""
-    cdef uint8_t* data = datagram.data + DATAGRAM_HEADER
+    cdef uint8_t* data = datagram.data
     cdef size_t at = 0
     cdef size_t unit, size
     cdef uint64_t bit
@@ -158,8 +159,8 @@ cdef uint64_t fingerprint_of(const Part* part) noexcept nogil:
     cdef uint64_t word = mixed(part.protocol, <uint64_t>part.identification << 32 | part.offset << 1 | part.more)
     cdef uint64_t last = 0
     cdef size_t at = 0
-    while at < 2 * address_size(part.family):  # the destination follows the source
-        memcpy(&last, part.src + at, 4)
+    while at < 2 * address_size(part.ends.family):  # the destination follows the source
+        memcpy(&last, part.ends.src + at, 4)
         word = mixed(word, last)
         at += 4
     at = 0
@@ -195,16 +196,6 @@ cdef void remember(Fragments* fragments, const Datagram* datagram, const Frame* 
 
 
 # --- A fragment ---
-
-
-cdef void write_header(Datagram* datagram) noexcept nogil:
-    """Write the IP header that the ends of rows and streams are read from."""
-    cdef size_t size = address_size(datagram.family)
-    memset(datagram.data, 0, DATAGRAM_HEADER)
-    header_of(datagram)[0] = 0x60 if datagram.family == IPV6 else 0x45
-    # Both versions end with the addresses
-    memcpy(datagram.data + DATAGRAM_HEADER - 2 * size, datagram.addresses, size)
-    memcpy(datagram.data + DATAGRAM_HEADER - size, datagram.addresses + 16, size)
 
 
 cdef uint64_t frame_of(const Datagram* datagram, size_t place) noexcept nogil:
@@ -281,6 +272,5 @@ cdef Assembly add_part(
         return HELD
     take_out(fragments, datagram)
     remember(fragments, datagram, frame)
-    write_header(datagram)
     fragments.complete = datagram
     return COMPLETE

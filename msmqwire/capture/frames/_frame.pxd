@@ -5,6 +5,7 @@ from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from msmqwire.wire._address cimport ADDRESS_FAMILY_AT, ADDRESS_SIZE, address_size
+from msmqwire.wire._transport cimport Transport
 
 cdef enum:
     LARGEST_FRAME = 262144  # captured bytes, as in libpcap and Wireshark; a larger length is not plausible
@@ -103,6 +104,32 @@ cdef struct Frame:
     uint64_t offset    # of its record in the file
 
 
+# Sender and receiver of a packet: where their addresses and ports are. Of a fragment ports and transport are unknown.
+cdef struct Ends:
+    uint16_t family
+    Transport transport
+    const uint8_t* src
+    const uint8_t* dst
+    const uint8_t* src_port  # NULL if the ports are not known
+    const uint8_t* dst_port
+
+
+cdef inline void set_addresses(Ends* ends, uint16_t family, const uint8_t* src) noexcept nogil:
+    """Set the addresses of IP, where the receiver follows the sender."""
+    ends.family = family
+    ends.src = src
+    ends.dst = src + address_size(family)
+    ends.transport = Transport.UNKNOWN
+    ends.src_port = ends.dst_port = NULL
+
+
+cdef inline void set_ports(Ends* ends, Transport transport, const uint8_t* header) noexcept nogil:
+    """Set the ports of UDP or TCP, with which the header begins."""
+    ends.transport = transport
+    ends.src_port = header
+    ends.dst_port = header + 2
+
+
 # Where bytes were captured.
 cdef struct Origin:
     uint32_t file     # its number among the files of the capture
@@ -166,23 +193,18 @@ cdef inline Problem* describe(
     return problem
 
 
-cdef inline void name_addresses(
-    Problem* problem, uint16_t family, const void* src, const void* dst
-) noexcept nogil:
-    """Note the addresses of a problem that was described."""
-    if problem != NULL:
-        memcpy(problem.src, src, address_size(family))
-        memcpy(problem.dst, dst, address_size(family))
-        memcpy(&problem.src[ADDRESS_FAMILY_AT], &family, 2)
-        memcpy(&problem.dst[ADDRESS_FAMILY_AT], &family, 2)
-
-
-cdef inline void name_ports(Problem* problem, const void* src, const void* dst) noexcept nogil:
-    """Note the ports, as they are in the header."""
-    if problem != NULL:
+cdef inline void name_ends(Problem* problem, const Ends* ends) noexcept nogil:
+    """Note the ends of a problem that was described."""
+    if problem == NULL:
+        return
+    memcpy(problem.src, ends.src, address_size(ends.family))
+    memcpy(problem.dst, ends.dst, address_size(ends.family))
+    memcpy(&problem.src[ADDRESS_FAMILY_AT], &ends.family, 2)
+    memcpy(&problem.dst[ADDRESS_FAMILY_AT], &ends.family, 2)
+    if ends.src_port != NULL:
         problem.has_ports = True
-        memcpy(&problem.src_port, src, 2)
-        memcpy(&problem.dst_port, dst, 2)
+        memcpy(&problem.src_port, ends.src_port, 2)
+        memcpy(&problem.dst_port, ends.dst_port, 2)
 
 
 cdef inline Problem* malformed(

@@ -10,14 +10,17 @@ from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 
 from msmqwire.capture.frames._fragments cimport Datagram
+from msmqwire.capture.frames._frame cimport set_addresses, set_ports
 from msmqwire.capture.frames.packet cimport (
-    FOUND, IPX_HEADER, IPX_PACKET, NEXT, OTHER, PART, PLAIN_SPACE, SMALLEST_TYPE, TCP_HEADER, TCP_PROTOCOL,
+    FOUND, IPX_HEADER, NEXT, OTHER, PART, PLAIN_SPACE, SMALLEST_TYPE, TCP_HEADER, TCP_PROTOCOL,
     TYPE_IPV4, TYPE_IPV6, TYPE_IPX, TYPE_LINUX_802_2, TYPE_LINUX_802_3, TYPE_OLD_QINQ_1, TYPE_OLD_QINQ_2,
     TYPE_SERVICE_VLAN, TYPE_VLAN, UDP_HEADER, UDP_PROTOCOL, UNSUPPORTED_ENCAPSULATION, UNSUPPORTED_LINK, Layer,
-    Packet, Protocol, network_u16, short_of,
+    Packet, network_u16, short_of,
 )
+from msmqwire.wire._address cimport IPV4
 from msmqwire.wire.cursor cimport load_u16, load_u32
 from msmqwire.wire.simd cimport wire_bswap16, wire_unlikely
+from msmqwire.wire._transport cimport Transport
 
 # Link types as capture files number them (the LINKTYPE_ registry of tcpdump.org)
 cdef enum Link:
@@ -95,7 +98,8 @@ cdef inline bint plain_segment(const uint8_t* frame, size_t size, Packet* found)
     header = <size_t>(frame[46] >> 4) * 4
     if total > size - 14 or header < TCP_HEADER or header + 20 > total:
         return False
-    found.ip = frame + 14
+    set_addresses(&found.ends, IPV4, frame + 26)
+    set_ports(&found.ends, Transport.TCP, frame + 34)
     found.header = frame + 34
     found.payload = frame + 34 + header
     found.size = total - 20 - header

@@ -5,18 +5,18 @@ OTHER as soon as this is certain; it is malformed only while it may have a paylo
 """
 
 from libc.stddef cimport size_t
-from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
 from msmqwire.capture.frames._encapsulations cimport (
     TYPE_ETHERNET, TYPE_MPLS, TYPE_PPP, TYPE_PPPOE, is_encapsulation, is_tunnel_port, read_by_port, read_by_protocol,
     read_by_type, read_radiotap, read_wlan, unsupported_protocol,
 )
-from msmqwire.capture.frames._fragments cimport DATAGRAM_HEADER, Datagram, Part, header_of
+from msmqwire.capture.frames._fragments cimport Datagram, Part, ends_of_datagram
 from msmqwire.capture.frames._frame cimport (
     IPX_CUT, IPX_LENGTH, IP_CUT, IP_HEADER_LENGTH, IP_TOTAL_LENGTH, IP_VERSION, LINK_CUT, PAYLOAD_CUT, TCP_CUT,
     TCP_HEADER_LENGTH, UDP_CUT, UDP_LENGTH,
 )
-from msmqwire.wire._address cimport IPV4, IPV6, address_size
+from msmqwire.wire._address cimport IPV4, IPV6, IPX
 
 # Values of the address family before a frame of a loopback interface, on the systems that write one
 cdef enum:
@@ -212,16 +212,14 @@ cdef int read_link(uint32_t link, Layer* layer, Packet* found) noexcept nogil:
     return FOUND
 
 
-cdef int read_part(const Layer* layer, uint16_t family, size_t offset, bint more, Packet* found) noexcept nogil:
-    """A part of an IP datagram, all of which must be there; the protocol and the identification are known."""
+cdef int read_part(const Layer* layer, size_t offset, bint more, Packet* found) noexcept nogil:
+    """A part of an IP datagram, all of which must be there; addresses, protocol and identification are known."""
     cdef Part* part = &found.part
     cdef size_t left = layer.captured - layer.position
     cdef size_t space = layer.end - layer.position
     if space > left:
         return short_of(found, PAYLOAD_CUT, space, left)
-    part.src = found.ip + (8 if family == IPV6 else 12)
-    part.dst = part.src + address_size(family)
-    part.family = family
+    part.ends = found.ends
     part.data = layer.frame + layer.position
     part.size = space
     part.offset = offset
@@ -257,12 +255,13 @@ cdef int read_ipv4(Layer* layer, Packet* found) noexcept nogil:
         return short_of(found, IP_TOTAL_LENGTH, header, total)
     if left < header:
         return short_of(found, IP_CUT, header, left)
+    set_addresses(&found.ends, IPV4, ip + 12)
     layer.end = layer.position + total
     layer.position += header
     if flags & 0x3FFF:
         found.part.protocol = layer.type
         found.part.identification = <uint32_t>network_u16(ip + 4)
-        return read_part(layer, IPV4, (flags & 0x1FFF) * 8, flags & 0x2000 != 0, found)
+        return read_part(layer, (flags & 0x1FFF) * 8, flags & 0x2000 != 0, found)
     return FOUND
 
 
@@ -300,7 +299,7 @@ cdef int read_extensions(Layer* layer, Packet* found) noexcept nogil:
                 return unsupported_protocol(layer.type, found)
             found.part.protocol = layer.type
             found.part.identification = load_u32(extension + 4)
-            return read_part(layer, IPV6, flags & 0xFFF8, flags & 1 != 0, found)
+            return read_part(layer, flags & 0xFFF8, flags & 1 != 0, found)
     return FOUND
 
 
@@ -315,6 +314,7 @@ cdef int read_ipv6(Layer* layer, Packet* found) noexcept nogil:
         return short_of(found, IP_CUT, 40, left)
     if ip[0] >> 4 != 6:
         return short_of(found, IP_VERSION, 6, ip[0] >> 4)
+    set_addresses(&found.ends, IPV6, ip + 8)
     layer.type = ip[6]
     length = network_u16(ip + 4)
     layer.end = layer.position + 40 + length
@@ -342,6 +342,7 @@ cdef int read_udp(Layer* layer, const uint64_t* ports, Packet* found) noexcept n
     length = network_u16(udp + 4)
     if length < UDP_HEADER or length > space:
         return short_of(found, UDP_LENGTH, length, space)
+    set_ports(&found.ends, Transport.UDP, udp)
     found.header = udp
     found.payload = udp + UDP_HEADER
     if length > left:
@@ -367,6 +368,7 @@ cdef int read_tcp(const Layer* layer, const uint64_t* ports, Packet* found) noex
     header = <size_t>(tcp[12] >> 4) * 4
     if header < TCP_HEADER or header > space:
         return short_of(found, TCP_HEADER_LENGTH, header, space)
+    set_ports(&found.ends, Transport.TCP, tcp)
     found.header = tcp
     found.payload = tcp + min(header, left)
     found.size = min(left, space) - min(header, left)
@@ -386,7 +388,10 @@ cdef int read_ipx(const Layer* layer, const uint64_t* ports, Packet* found) noex
     length = network_u16(ipx + 2)
     if length < IPX_HEADER:
         return short_of(found, IPX_LENGTH, IPX_HEADER, length)
-    found.protocol = IPX_PACKET
+    found.ends.family = IPX
+    found.ends.transport = Transport.IPX
+    found.ends.src, found.ends.src_port = ipx + 18, ipx + 28
+    found.ends.dst, found.ends.dst_port = ipx + 6, ipx + 16
     found.header = ipx
     found.payload = ipx + IPX_HEADER
     if length > left:
@@ -399,7 +404,6 @@ cdef int read_ipx(const Layer* layer, const uint64_t* ports, Packet* found) noex
 
 cdef int read_transport(Layer* layer, const Ports* ports, Packet* found) noexcept nogil:
     """What an IP packet carries; NEXT if that is an encapsulation."""
-    found.protocol = layer.type
     if layer.type == UDP_PROTOCOL:
         return read_udp(layer, ports.udp, found)
     if layer.type == TCP_PROTOCOL:
@@ -418,9 +422,7 @@ cdef bint is_foreign(const Part* part, const Ports* ports) noexcept nogil:
 
 cdef int read_network(Layer* layer, const Ports* ports, Packet* found) noexcept nogil:
     """An IP packet: what it carries, or the part of a datagram."""
-    cdef int status
-    found.ip = layer.frame + layer.position
-    status = read_ipv4(layer, found) if layer.type == TYPE_IPV4 else read_ipv6(layer, found)
+    cdef int status = read_ipv4(layer, found) if layer.type == TYPE_IPV4 else read_ipv6(layer, found)
     if status == PART:
         found.part.foreign = is_foreign(&found.part, ports)
         found.part.path = found.path
@@ -434,7 +436,6 @@ cdef int read_headers(Layer* layer, const Ports* ports, Packet* found) noexcept 
         if layer.type == TYPE_IPV4 or layer.type == TYPE_IPV6:
             status = read_network(layer, ports, found)
         elif layer.type == TYPE_IPX:
-            found.ip = layer.frame + layer.position
             status = read_ipx(layer, ports.ipx, found)
         elif layer.type == TYPE_ETHERNET:
             status = read_typed(layer, found, 14, 12)
@@ -474,11 +475,11 @@ cdef int find_in_datagram(const Datagram* datagram, const Ports* ports, Packet* 
     """What is in a datagram that is complete, as ``find_packet`` returns it."""
     cdef Layer layer
     cdef int status = FOUND
-    layer.frame = datagram.data + DATAGRAM_HEADER
+    layer.frame = datagram.data
     layer.position = 0
     layer.captured = layer.end = datagram.total
     layer.type = datagram.protocol
-    found.ip = header_of(datagram)
+    found.ends = ends_of_datagram(datagram)
     found.missing = 0
     found.path = datagram.path
     found.datagram = datagram

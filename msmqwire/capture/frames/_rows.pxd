@@ -4,12 +4,11 @@ from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
-from msmqwire.capture.frames._frame cimport Frame
-from msmqwire.capture.frames.packet cimport IPX_PACKET, Packet
+from msmqwire.capture.frames._frame cimport Ends, Frame
 from msmqwire.capture.frames._selection cimport Selection, selects
 from msmqwire.columns._batch cimport DECODED
 from msmqwire.columns._payloads cimport Span
-from msmqwire.wire._address cimport ADDRESS_FAMILY_AT, ADDRESS_SIZE, IPV4, IPV6, IPX
+from msmqwire.wire._address cimport ADDRESS_FAMILY_AT, ADDRESS_SIZE, IPV4, IPV6
 from msmqwire.wire.cursor cimport load_u16
 from msmqwire.wire.simd cimport wire_bswap16, wire_unlikely
 from msmqwire.wire._transport cimport Transport
@@ -79,53 +78,6 @@ cdef inline void keep_memory(Rows* rows, void* memory) noexcept nogil:
     """Give memory to the rows, which free it with their block."""
     rows.memory[rows.memory_count] = memory
     rows.memory_count += 1
-
-
-# Sender and receiver of a payload: pointers into its headers
-cdef struct Ends:
-    uint16_t family
-    Transport transport
-    const uint8_t* src
-    const uint8_t* dst
-    const uint8_t* src_port
-    const uint8_t* dst_port
-
-
-cdef inline Ends ends_of_ipv4(const uint8_t* ip, const uint8_t* udp) noexcept nogil:
-    """The ends of a UDP datagram after a header of IPv4."""
-    cdef Ends ends
-    ends.family = IPV4
-    ends.transport = Transport.UDP
-    ends.src = ip + 12
-    ends.dst = ip + 16
-    ends.src_port = udp
-    ends.dst_port = udp + 2
-    return ends
-
-
-cdef inline Ends ends_of_ipx(const uint8_t* ipx) noexcept nogil:
-    """The ends of an IPX packet: network and node, then the socket."""
-    cdef Ends ends
-    ends.family = IPX
-    ends.transport = Transport.IPX
-    ends.src = ipx + 18
-    ends.dst = ipx + 6
-    ends.src_port = ipx + 28
-    ends.dst_port = ipx + 16
-    return ends
-
-
-cdef inline Ends ends_of(const Packet* found) noexcept nogil:
-    """The ends of a UDP datagram or an IPX packet; those of a TCP segment as if it were a datagram."""
-    cdef Ends ends
-    if found.protocol == IPX_PACKET:
-        return ends_of_ipx(found.ip)
-    ends = ends_of_ipv4(found.ip, found.header)
-    if found.ip[0] >> 4 == 6:
-        ends.family = IPV6
-        ends.src = found.ip + 8
-        ends.dst = found.ip + 24
-    return ends
 
 
 cdef void put_path(Rows* rows, size_t row, uint32_t path) noexcept nogil

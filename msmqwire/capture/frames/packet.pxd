@@ -4,6 +4,7 @@ from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint32_t
 
 from msmqwire.capture.frames._fragments cimport Datagram, Part
+from msmqwire.capture.frames._frame cimport Ends
 from msmqwire.wire.cursor cimport load_u16
 from msmqwire.wire.simd cimport wire_bswap16
 
@@ -20,21 +21,19 @@ cdef enum:
     TYPE_OLD_QINQ_1 = 0x9100
     TYPE_OLD_QINQ_2 = 0x9200
 
-# Values of Protocol and Next Header, and one beyond them
-cdef enum Protocol:
+# Values of Protocol and Next Header
+cdef enum:
     TCP_PROTOCOL = 6
     UDP_PROTOCOL = 17
-    IPX_PACKET = 256
 
 
 # A UDP datagram, a TCP segment or an IPX packet in a frame.
 cdef struct Packet:
-    const uint8_t* ip       # or the header of IPX
-    const uint8_t* header   # of UDP or TCP; both begin with the two ports
+    Ends ends
+    const uint8_t* header   # of UDP, TCP or IPX
     const uint8_t* payload
     size_t size         # of the payload, as far as it was captured
     size_t missing      # bytes of it that were not captured; a datagram that lacks some is PAYLOAD_CUT
-    uint32_t protocol
     uint32_t path       # the encapsulations around it, as _encapsulations.pxd describes
     uint32_t unsupported  # the encapsulation that is not read, or the link type
     const Datagram* datagram  # reassembled from fragments, that it is in; NULL if it is in the frame

@@ -3,11 +3,12 @@
 from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
-from msmqwire.capture.frames._frame cimport Counts, Origin, Problem, Reason, describe, name_addresses, name_ports
+from msmqwire.capture.frames._frame cimport Counts, Ends, Origin, Reason, describe, name_ends, set_ports
 from msmqwire.capture.frames._rows cimport MOST_FILES, MOST_PACKETS, MOST_PATHS, Rows
 from msmqwire.capture.tcp._flows cimport Flow, Streams, family_of
 from msmqwire.mqqb.framing cimport BASE_HEADER_SIZE, FLAG_INTERNAL
 from msmqwire.wire.cursor cimport load_u16
+from msmqwire.wire._transport cimport Transport
 
 
 # Bits of the kinds of packets
@@ -27,14 +28,21 @@ cdef inline bint has_room(const Rows* rows, size_t size) noexcept nogil:
     )
 
 
+cdef inline Ends ends_of_flow(const Flow* flow) noexcept nogil:
+    cdef Ends ends
+    ends.family = family_of(&flow.endpoints)
+    ends.src = <const uint8_t*>flow.endpoints.src
+    ends.dst = <const uint8_t*>flow.endpoints.dst
+    set_ports(&ends, Transport.TCP, <const uint8_t*>&flow.endpoints.ports)
+    return ends
+
+
 cdef inline void describe_at(
     Counts* counts, const Flow* flow, const Origin* origin, Reason reason, uint64_t needed, uint64_t available
 ) noexcept nogil:
     """Describe a problem of a stream, with its ends, at the record of some bytes."""
-    cdef Problem* problem = describe(counts, origin.file, origin.offset, origin.frame, reason, needed, available)
-    cdef const uint8_t* ports = <const uint8_t*>&flow.endpoints.ports
-    name_addresses(problem, family_of(&flow.endpoints), flow.endpoints.src, flow.endpoints.dst)
-    name_ports(problem, ports, ports + 2)
+    cdef Ends ends = ends_of_flow(flow)
+    name_ends(describe(counts, origin.file, origin.offset, origin.frame, reason, needed, available), &ends)
 
 
 cdef inline uint32_t packet_kind(const uint8_t* base_header) noexcept nogil:

@@ -10,12 +10,12 @@ from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memchr, memcpy, memmove, memset
 
-from msmqwire.capture.frames._frame cimport NO_PACKET, Counts, Origin
+from msmqwire.capture.frames._frame cimport NO_PACKET, Counts, Ends, Origin
 from msmqwire.capture.frames._rows cimport (
-    Ends, Rows, is_wanted, keep_memory, note_lost, note_transport, put_columns, put_payload,
+    Rows, is_wanted, keep_memory, note_lost, note_transport, put_columns, put_payload,
 )
 from msmqwire.capture.tcp._flows cimport (
-    RUN_SHOWN, Flow, Run, Streams, family_of, grow_packet, later, open_head, open_run, release_packet, release_run,
+    RUN_SHOWN, Flow, Run, Streams, grow_packet, later, open_head, open_run, release_packet, release_run,
 )
 from msmqwire.columns._payloads cimport UNFRAMED
 from msmqwire.mqqb.framing cimport BASE_HEADER_SIZE, FRAMED, NOT_A_PACKET, VERSION_NUMBER, Framing, frame_packet
@@ -52,13 +52,7 @@ cdef inline bint put_packet(
     uint64_t offset, uint64_t first_frame, const Origin* last, size_t lost,
 ) noexcept nogil:
     """Add the row of a packet or run, if it is selected; whether it is. ``lost``: as in ``Payloads``."""
-    cdef Ends ends
-    ends.family = family_of(&flow.endpoints)
-    ends.transport = Transport.TCP
-    ends.src = <const uint8_t*>flow.endpoints.src
-    ends.dst = <const uint8_t*>flow.endpoints.dst
-    ends.src_port = <const uint8_t*>&flow.endpoints.ports
-    ends.dst_port = ends.src_port + 2
+    cdef Ends ends = ends_of_flow(flow)
     if not is_wanted(rows, &ends, last.timed, last.time):
         streams.counts.unselected += not lost
         return False

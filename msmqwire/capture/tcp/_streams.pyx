@@ -18,9 +18,9 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp, memcpy, memset
 
-from msmqwire.capture.frames._fragments cimport DATAGRAM_HEADER, frame_of, free_fragments
+from msmqwire.capture.frames._fragments cimport frame_of, free_fragments
 from msmqwire.capture.frames._frame cimport (
-    CONFLICT, EVICTED, GAP, UNANSWERED, UNCOMPARED, UNFINISHED, Counts, Frame, Origin, origin_of,
+    CONFLICT, EVICTED, GAP, UNANSWERED, UNCOMPARED, UNFINISHED, Counts, Ends, Frame, Origin, origin_of,
 )
 from msmqwire.capture.frames.packet cimport Packet
 from msmqwire.capture.frames._rows cimport Rows, keep_memory
@@ -33,7 +33,7 @@ from msmqwire.capture.tcp._packets cimport (
 )
 from msmqwire.columns._payloads cimport UNFRAMED, Payloads, Span, payload_at
 from msmqwire.mqqb.framing cimport BASE_HEADER_SIZE
-from msmqwire.wire._address cimport IPV4, IPV6
+from msmqwire.wire._address cimport IPV6
 from msmqwire.wire.cursor cimport load_u32, load_u64
 from msmqwire.wire.simd cimport wire_bswap32, wire_unlikely
 
@@ -209,18 +209,14 @@ cdef void take_unanswered(
 
 
 cdef inline void read_endpoints(const Packet* found, Endpoints* endpoints) noexcept nogil:
-    cdef const uint8_t* ip = found.ip
-    if ip[0] >> 4 == 6:
-        endpoints.src[0] = load_u64(ip + 8)
-        endpoints.src[1] = load_u64(ip + 16)
-        endpoints.dst[0] = load_u64(ip + 24)
-        endpoints.dst[1] = load_u64(ip + 32)
-        endpoints.ports = <uint64_t>IPV6 << 32 | load_u32(found.header)
+    cdef const Ends* ends = &found.ends
+    endpoints.ports = <uint64_t>ends.family << 32 | load_u32(found.header)
+    if ends.family == IPV6:
+        endpoints.src[0], endpoints.src[1] = load_u64(ends.src), load_u64(ends.src + 8)
+        endpoints.dst[0], endpoints.dst[1] = load_u64(ends.dst), load_u64(ends.dst + 8)
     else:
-        endpoints.src[0] = load_u32(ip + 12)
-        endpoints.dst[0] = load_u32(ip + 16)
-        endpoints.src[1] = endpoints.dst[1] = 0
-        endpoints.ports = <uint64_t>IPV4 << 32 | load_u32(found.header)
+        endpoints.src[0], endpoints.src[1] = load_u32(ends.src), 0
+        endpoints.dst[0], endpoints.dst[1] = load_u32(ends.dst), 0
 
 
 cdef void begin_stream(Streams* streams, Flow* flow, uint32_t first, Counts* counts) noexcept nogil:
@@ -435,7 +431,7 @@ cdef void take_fragments(
     Counts* counts,
 ) noexcept nogil:
     """Take the bytes of a segment in fragments, those of one frame after those of another."""
-    cdef size_t start = <size_t>(found.payload - found.datagram.data) - DATAGRAM_HEADER
+    cdef size_t start = <size_t>(found.payload - found.datagram.data)
     cdef size_t done = 0
     cdef size_t size
     cdef int32_t ahead
