@@ -1,18 +1,22 @@
-"""The presence bits of the capture columns, and the column of encapsulations."""
+"""The presence bits of the capture columns, and the columns whose values stand for numbers of a block."""
 
 from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint32_t
 
 
+cdef uint8_t value_of(uint32_t* known, size_t* count, uint32_t number) noexcept nogil:
+    """The value, from 1, that stands for a number in a column of this block; a new number is added to those known."""
+    cdef size_t place = 0
+    while place < count[0] and known[place] != number:
+        place += 1
+    if place == count[0]:
+        known[place] = number
+        count[0] += 1
+    return <uint8_t>(place + 1)
+
+
 cdef void put_path(Rows* rows, size_t row, uint32_t path) noexcept nogil:
-    """Give a row the value of the column ``encapsulation`` that stands for a path in this block."""
-    cdef size_t value = 0
+    """Put the path of a row into the column ``encapsulation``."""
     rows.presence[row] |= <uint8_t>ENCAPSULATED
-    if rows.encapsulation == NULL:
-        return
-    while value < rows.path_count and rows.paths[value] != path:
-        value += 1
-    if value == rows.path_count:
-        rows.paths[value] = path
-        rows.path_count += 1
-    rows.encapsulation[row] = <uint8_t>(value + 1)
+    if rows.encapsulation != NULL:
+        rows.encapsulation[row] = value_of(rows.paths, &rows.path_count, path)

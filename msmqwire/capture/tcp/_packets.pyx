@@ -12,7 +12,7 @@ from libc.string cimport memchr, memcpy, memmove, memset
 
 from msmqwire.capture.frames._frame cimport NO_PACKET, Counts, Ends, Origin
 from msmqwire.capture.frames._rows cimport (
-    Rows, is_wanted, keep_memory, note_lost, note_transport, put_columns, put_payload,
+    Rows, is_wanted, keep_memory, note_lost, note_transport, put_columns, put_payload, value_of,
 )
 from msmqwire.capture.tcp._flows cimport (
     RUN_SHOWN, Flow, Run, Streams, grow_packet, later, open_head, open_run, release_packet, release_run,
@@ -34,25 +34,13 @@ cdef enum:
 # --- Rows ---
 
 
-cdef uint8_t file_value(Rows* rows, const Counts* counts, uint32_t file) noexcept nogil:
-    """What stands for a file in the column ``file`` of these rows."""
-    cdef size_t i
-    if file == counts.file:
-        return 0
-    for i in range(rows.file_count):
-        if rows.files[i] == file:
-            return <uint8_t>(i + 1)
-    rows.files[rows.file_count] = file
-    rows.file_count += 1
-    return <uint8_t>rows.file_count
-
-
 cdef inline bint put_packet(
     Streams* streams, Rows* rows, const Counts* counts, const Flow* flow, const uint8_t* data, size_t size,
     uint64_t offset, uint64_t first_frame, const Origin* last, size_t lost,
 ) noexcept nogil:
     """Add the row of a packet or run, if it is selected; whether it is. ``lost``: as in ``Payloads``."""
     cdef Ends ends = ends_of_flow(flow)
+    cdef uint8_t file = 0
     if not is_wanted(rows, &ends, last.timed, last.time):
         streams.counts.unselected += not lost
         return False
@@ -62,9 +50,10 @@ cdef inline bint put_packet(
     put_payload(rows, data, size)
     rows.packets += 1
     if rows.columns:
+        if rows.file != NULL and last.file != counts.file:
+            file = value_of(rows.files, &rows.file_count, last.file)
         put_columns(
-            rows, rows.count, &ends, last.timed, last.time, last.frame, first_frame,
-            file_value(rows, counts, last.file) if rows.file != NULL else 0, offset, flow.path,
+            rows, rows.count, &ends, last.timed, last.time, last.frame, first_frame, file, offset, flow.path
         )
         rows.count += 1
     return True

@@ -66,17 +66,21 @@ cdef void give_up(Streams* streams, Flow* flow, Rows* rows, Counts* counts) noex
 
 
 cdef bint drain(Streams* streams, Flow* flow, Rows* rows, Counts* counts) noexcept nogil:
-    """Deliver the pieces that are in order; false if the rows have no space for the next."""
+    """Deliver the pieces that are in order; false if the rows have no space for the next: then the flow waits."""
     cdef Piece* piece
+    cdef bint is_gap
     while flow.pieces.first != NULL:
-        if flow.pieces.first.position > flow.position:
-            if not (flow.flushing or flow.pieces.bytes > streams.most_ahead or flow.pieces.count > MOST_PIECES):
-                return True
-            if not has_room(rows, flow.pieces.first.size):
-                return False
-            give_up(streams, flow, rows, counts)
+        is_gap = flow.pieces.first.position > flow.position
+        if is_gap and not (
+            flow.flushing or flow.pieces.bytes > streams.most_ahead or flow.pieces.count > MOST_PIECES
+        ):
+            return True
         if not has_room(rows, flow.pieces.first.size):
+            streams.waiting = <uint32_t>(flow - streams.table.flows)
             return False
+        if is_gap:
+            give_up(streams, flow, rows, counts)
+            continue
         piece = take_piece(&streams.table, &flow.pieces)
         streams.counts.held -= piece.size
         if deliver(streams, flow, piece_data(piece), piece.size, &piece.origin, rows, counts):
@@ -91,7 +95,6 @@ cdef bint close_stream(Streams* streams, Flow* flow, Rows* rows, Counts* counts)
     """The stream has ended; false if the rows have no space for its pieces: then the rest of them comes next."""
     flow.flushing = True
     if not drain(streams, flow, rows, counts):
-        streams.waiting = <uint32_t>(flow - streams.table.flows)
         return False
     if flow.filled or flow.run != NULL:
         if not has_room(rows, 0):
@@ -175,8 +178,7 @@ cdef void take_bytes(
         deliver(streams, flow, data, size, origin, rows, counts)
     else:
         hold(streams, &flow.pieces, flow.position + <uint64_t>max(ahead, 0), data, size, origin, &differs)
-        if not drain(streams, flow, rows, counts):
-            streams.waiting = <uint32_t>(flow - streams.table.flows)
+        drain(streams, flow, rows, counts)
     if differs:
         streams.counts.conflicts += 1
         describe_at(counts, flow, origin, CONFLICT, 0, flow.position)
@@ -240,10 +242,7 @@ cdef bint renew_stream(Streams* streams, Flow* flow, uint32_t first, Rows* rows,
     if not close_stream(streams, flow, rows, counts):
         return False
     begin_stream(streams, flow, first, counts)
-    if not drain(streams, flow, rows, counts):
-        streams.waiting = <uint32_t>(flow - streams.table.flows)
-        return False
-    return True
+    return drain(streams, flow, rows, counts)
 
 
 cdef bint keep_in_bounds(Streams* streams, Rows* rows, Counts* counts) noexcept nogil:
@@ -396,8 +395,7 @@ cdef void add_segment(
         pass_over(streams, found.size)
         if ahead >= 0:
             flow.ended = flow.flushing = True
-            if not drain(streams, flow, rows, counts):
-                streams.waiting = <uint32_t>(flow - streams.table.flows)
+            drain(streams, flow, rows, counts)
         return
     if flags & FIN and ahead + <int64_t>(found.size + found.missing) >= 0:
         flow.ended = True
