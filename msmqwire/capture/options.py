@@ -11,7 +11,6 @@ from ipaddress import ip_network
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack, get_args
 
 from msmqwire.capture.checkpoint import Checkpoint
-from msmqwire.capture.frames._selection import PayloadSelection
 from msmqwire.capture.schema import TRANSPORTS, FileLimits, StreamLimits
 from msmqwire.capture.tcp._packets import PACKET_KINDS
 from msmqwire.columns.schema import GuidForm
@@ -162,12 +161,6 @@ class ReadOptions:
         if options is None:
             return cls(**keywords)
         return replace(options, **keywords) if keywords else options  # type: ignore[arg-type] # wide types, as __init__
-
-    def selection(self) -> PayloadSelection | None:
-        """The kernels' form of ``addresses``, ``since`` and ``until``; None if every payload is selected."""
-        if not self.addresses and self.since is None and self.until is None:
-            return None
-        return PayloadSelection(self.addresses, self.since, self.until)
 
 
 _FIELDS = frozenset(item.name for item in fields(ReadOptions))

@@ -13,6 +13,7 @@ from msmqwire.capture.files._blocks import Block, Pool
 from msmqwire.capture.files._captured import CapturedFramesReader
 from msmqwire.capture.files._file_reader import FileReader
 from msmqwire.capture.files.sources import CapturedFrames, OpenFile, Source, UnopenedFile, files_of
+from msmqwire.capture.frames._selection import PayloadSelection
 from msmqwire.capture.options import ReadKeywords, ReadOptions
 from msmqwire.capture.parts import Part
 from msmqwire.capture.schema import CAPTURE, DEFAULT_PORTS, FRAMES, TRANSPORTS
@@ -107,9 +108,9 @@ class Capture(ClosingIterator[Block]):
     def __init__(self, source: Source, options: ReadOptions, *, table: Table = CAPTURE) -> None:
         self.stats = CaptureStats()
         self._process = os.getpid()
-        self._selection = options.selection()
+        ports = dict.fromkeys(TRANSPORTS, DEFAULT_PORTS) if options.ports is None else options.ports
+        self._selection = PayloadSelection(ports, options.addresses, options.since, options.until)
         self._limits = options.file_limits
-        self._ports = dict.fromkeys(TRANSPORTS, DEFAULT_PORTS) if options.ports is None else options.ports
         columns = options.columns
         self._pool = Pool(options.block_size, columns if columns is None else tuple(columns), table=table)
         packets = PACKET_KINDS if options.packets is None else options.packets
@@ -117,7 +118,7 @@ class Capture(ClosingIterator[Block]):
         self._streams = StreamTable(kinds, options.limits, int.from_bytes(os.urandom(8), "little"))
         # Rows of FRAMES do not depend on the streams, so any checkpoint will do
         reassembles = table is not FRAMES
-        reading = [sorted(self._ports[name]) for name in TRANSPORTS], kinds, options.limits
+        reading = [sorted(ports[name]) for name in TRANSPORTS], kinds, options.limits
         self._part = Part(
             options.resume, options.stop, final=options.final, reading=repr(reading) if reassembles else None
         )
@@ -276,9 +277,7 @@ class Capture(ClosingIterator[Block]):
     def _reader_of(self, file: OpenFile | CapturedFrames, *, last: bool) -> FileReader:
         if isinstance(file, CapturedFrames):
             self._to_end = True
-            return CapturedFramesReader(
-                file.runs(), self._ports, self._pool, self._streams, self.stats, selection=self._selection, last=last
-            )
+            return CapturedFramesReader(file.runs(), self._selection, self._pool, self._streams, self.stats, last=last)
         return self._file_reader(file.name, file.read_into, last=last, to_end=not file.seekable, ready=file.ready)
 
     def _file_reader(
@@ -296,11 +295,10 @@ class Capture(ClosingIterator[Block]):
         reader = FileReader(
             name,
             read_into,
-            self._ports,
+            self._selection,
             self._pool,
             self._streams,
             self.stats,
-            selection=self._selection,
             last=last and part.finishes,
             growing=last and part.grows and not to_end,
             size=part.size if last and part.size is not None else END_OF_FILE,

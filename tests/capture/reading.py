@@ -13,6 +13,7 @@ import numpy as np
 from msmqwire import capture
 from msmqwire.capture.files._blocks import Pool
 from msmqwire.capture.files._file_reader import FileReader
+from msmqwire.capture.frames._selection import PayloadSelection
 from msmqwire.capture.tcp._streams import StreamTable
 from msmqwire.columns import UNFRAMED_BIT
 from msmqwire.wire._transport import Transport
@@ -167,7 +168,7 @@ class SmallFiles:
     def __init__(self) -> None:
         columns = ("frame", "first_frame", "time", "src_port", "dst_port", "stream_offset")
         self._pool = Pool(4096, columns)
-        self._ports = dict.fromkeys(("udp", "tcp", "ipx"), PORTS)
+        self._selection = PayloadSelection(dict.fromkeys(("udp", "tcp", "ipx"), PORTS), (), None, None)
 
     def read(
         self, data: bytes, sizes: Iterable[int], limits: capture.StreamLimits | None = None
@@ -175,7 +176,7 @@ class SmallFiles:
         """The rows of a file that gives as many bytes at a time as ``sizes`` say, and its account."""
         stats = capture.CaptureStats()
         streams = StreamTable(3, limits or capture.StreamLimits(), 0)
-        reader = FileReader("", Dribble(data, sizes).readinto, self._ports, self._pool, streams, stats)
+        reader = FileReader("", Dribble(data, sizes).readinto, self._selection, self._pool, streams, stats)
         rows: list[Row] = []
         while (block := reader.next_block()) is not None:
             rows += self._rows_of(block)

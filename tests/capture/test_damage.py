@@ -15,6 +15,7 @@ import pytest
 from msmqwire import capture
 from msmqwire.capture.files._blocks import Pool
 from msmqwire.capture.files._file_reader import FileReader
+from msmqwire.capture.frames._selection import PayloadSelection
 from msmqwire.capture.tcp._streams import StreamTable
 from msmqwire.errors import CaptureError
 from tests.capture import build, oracle
@@ -104,7 +105,7 @@ def test_a_reader_that_cannot_count(count: int) -> None:
         FileReader(
             "liar",
             lambda view: count,
-            dict.fromkeys(("udp", "tcp", "ipx"), ()),
+            PayloadSelection(dict.fromkeys(("udp", "tcp", "ipx"), ()), (), None, None),
             Pool(4096, ()),
             StreamTable(3, capture.StreamLimits(), 0),
             capture.CaptureStats(),

@@ -18,6 +18,7 @@ import pytest
 from msmqwire import capture
 from msmqwire.capture.files._blocks import Pool
 from msmqwire.capture.files._file_reader import FileReader
+from msmqwire.capture.frames._selection import PayloadSelection
 from msmqwire.capture.tcp._streams import StreamTable
 from msmqwire.errors import CaptureError
 from tests.capture import build
@@ -247,9 +248,10 @@ def mean_probes(name: str, seed: int) -> float:
             packet = struct.pack(">BBHHHBBH", 0x45, 0, 20 + len(body), 7, 0, 64, build.TCP, 0) + src + dst + body
         records.append(build.pcap_record(packet))
     table = StreamTable(3, capture.StreamLimits(), seed * 0x9E3779B97F4A7C15 & (1 << 64) - 1)
-    ports = dict.fromkeys(("udp", "tcp", "ipx"), (1801,))
+    selection = PayloadSelection(dict.fromkeys(("udp", "tcp", "ipx"), (1801,)), (), None, None)
     source = io.BytesIO(b"".join(records))
-    reader = FileReader("", source.readinto, ports, Pool(1 << 20, ()), table, capture.CaptureStats(), growing=True)
+    pool = Pool(1 << 20, ())
+    reader = FileReader("", source.readinto, selection, pool, table, capture.CaptureStats(), growing=True)
     while reader.next_block() is not None:
         pass
     count, probes = table.probes()

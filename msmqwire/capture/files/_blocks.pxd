@@ -17,10 +17,6 @@ cdef class Block:
     cdef Buffer others  # uint32: the rows of another transport than UDP, as frames.pxd has them
 
 
-cdef class ColumnSlot:
-    cdef Batch batch
-
-
 cdef class Pool:
     cdef size_t block_size
     cdef tuple columns
@@ -29,7 +25,7 @@ cdef class Pool:
     cdef list windows
     cdef list gathered
     cdef list spans
-    cdef list column_slots
+    cdef list batches
     cdef size_t turn
     # What rows need besides only until their block is made
     cdef Buffer others
@@ -38,16 +34,14 @@ cdef class Pool:
     cdef Buffer files
     cdef Buffer paths
     cdef Buffer carry
-    cdef dict port_sets
     cdef Payloads nothing
 
-    cdef Buffer port_set(self, object ports)
     cdef Buffer free_buffer(self, list kept, size_t size)
     cdef Buffer window(self)
     cdef Buffer gathering(self)
     cdef Buffer row_spans(self)
-    cdef ColumnSlot column_slot(self)
+    cdef Batch batch(self)
     cdef int keep(self, list kept, object slot) except -1
 
 
-cdef Rows rows_of(Pool pool, Buffer spans, ColumnSlot columns) except *
+cdef Rows rows_of(Pool pool, Buffer spans, Batch columns) except *

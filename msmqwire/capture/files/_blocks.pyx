@@ -17,10 +17,9 @@ from msmqwire.capture.frames._rows cimport (
     MOST_ASSEMBLED, MOST_FILES, MOST_PACKETS, MOST_PATHS, SMALLEST_ROW, Lost, Rows
 )
 from msmqwire.columns._batch cimport Batch, prepare
-from msmqwire.columns._buffer cimport Buffer, allocate, allocate_zeroed
+from msmqwire.columns._buffer cimport Buffer, allocate
 from msmqwire.columns._payloads cimport Payloads, Span
 from msmqwire.wire._address cimport ADDRESS_SIZE
-from msmqwire.wire.simd cimport wire_bswap16
 from msmqwire.wire._transport cimport Transport
 
 import numpy as np
@@ -69,10 +68,6 @@ cdef class Block:
         return found
 
 
-cdef class ColumnSlot:
-    """The columns of a window's rows."""
-
-
 cdef class Pool:
     """Memory for windows of ``block_size`` bytes and for the columns of their rows, reused when it is free.
 
@@ -86,7 +81,7 @@ cdef class Pool:
         self.windows = []
         self.gathered = []
         self.spans = []
-        self.column_slots = []
+        self.batches = []
         self.nothing = Payloads(b"", [0])
         self.others = allocate(self.most_rows * sizeof(uint32_t))
         self.lost = allocate(self.most_rows * sizeof(Lost))
@@ -94,15 +89,6 @@ cdef class Pool:
         self.files = allocate(MOST_FILES * sizeof(uint32_t))
         self.paths = allocate(MOST_PATHS * sizeof(uint32_t))
         self.carry = allocate(LARGEST_RECORD)
-        self.port_sets = {}
-
-    cdef Buffer port_set(self, object ports):
-        """Ports in the form that _layers.pxd describes."""
-        cdef object key = frozenset(ports)
-        cdef Buffer found = self.port_sets.get(key)
-        if found is None:
-            found = self.port_sets[key] = words_of_ports(key)
-        return found
 
     cdef Buffer free_buffer(self, list kept, size_t size):
         """One of those kept that nothing refers to, or a new one."""
@@ -123,41 +109,42 @@ cdef class Pool:
     cdef Buffer row_spans(self):
         return self.free_buffer(self.spans, self.most_rows * sizeof(Span))
 
-    cdef ColumnSlot column_slot(self):
-        cdef ColumnSlot slot
-        for slot in self.column_slots:
-            if is_free(slot):
-                return slot
-        slot = ColumnSlot.__new__(ColumnSlot)
-        slot.batch = prepare(self.table, self.nothing, self.columns, None)
-        self.keep(self.column_slots, slot)
-        return slot
+    cdef Batch batch(self):
+        """The columns of a window's rows."""
+        cdef Batch batch
+        for place in range(len(self.batches)):
+            if is_free(self.batches, place):
+                return self.batches[place]
+        batch = prepare(self.table, self.nothing, self.columns, None)
+        self.keep(self.batches, batch)
+        return batch
 
-    cdef int keep(self, list kept, object slot) except -1:
+    cdef int keep(self, list kept, object thing) except -1:
         """Keep one more to be used again, in the place of an older one when there are many, which its holders keep."""
         if <size_t>len(kept) < KEPT:
-            kept.append(slot)
+            kept.append(thing)
         else:
-            kept[<Py_ssize_t>(self.turn % KEPT)] = slot
+            kept[<Py_ssize_t>(self.turn % KEPT)] = thing
             self.turn += 1
         return 0
 
 
-cdef bint is_free(ColumnSlot slot):
-    """Whether nothing refers to the batch or one of its columns."""
-    if not unshared(<PyObject*>slot.batch):
+cdef bint is_free(list batches, Py_ssize_t place):
+    """Whether nothing else refers to a batch or one of its columns."""
+    cdef dict buffers
+    if not unshared(PyList_GET_ITEM(batches, place)):
         return False
-    for path in slot.batch.buffers:
-        if not unshared(PyDict_GetItem(slot.batch.buffers, path)):
+    buffers = (<Batch>batches[place]).buffers
+    for path in buffers:
+        if not unshared(PyDict_GetItem(buffers, path)):
             return False
     return True
 
 
-cdef Rows rows_of(Pool pool, Buffer spans, ColumnSlot columns) except *:
+cdef Rows rows_of(Pool pool, Buffer spans, Batch columns) except *:
     """Where a kernel writes the rows of a window; ``columns`` is None if none is requested."""
     cdef Rows rows
     cdef size_t most = pool.most_rows
-    cdef Batch batch
     memset(&rows, 0, sizeof(rows))
     rows.spans = rows.next = <Span*>spans.data
     rows.others = <uint32_t*>pool.others.data
@@ -167,31 +154,20 @@ cdef Rows rows_of(Pool pool, Buffer spans, ColumnSlot columns) except *:
     rows.paths = <uint32_t*>pool.paths.data
     if columns is None:
         return rows
-    batch = columns.batch
     rows.columns = True
-    rows.presence = batch.reserve("presence", most)
-    rows.file = batch.reserve_column("file", most)
-    rows.frame = <uint64_t*>batch.reserve_column("frame", 8 * most)
-    rows.first_frame = <uint64_t*>batch.reserve_column("first_frame", 8 * most)
-    rows.time = <int64_t*>batch.reserve_column("time", 8 * most)
-    rows.src = batch.reserve_column("src", ADDRESS_SIZE * most)
-    rows.src_port = <uint16_t*>batch.reserve_column("src_port", 2 * most)
-    rows.dst = batch.reserve_column("dst", ADDRESS_SIZE * most)
-    rows.dst_port = <uint16_t*>batch.reserve_column("dst_port", 2 * most)
-    rows.transport = batch.reserve_column("transport", most)
-    rows.encapsulation = batch.reserve_column("encapsulation", most)
-    rows.stream_offset = <uint64_t*>batch.reserve_column("stream_offset", 8 * most)
+    rows.presence = columns.reserve("presence", most)
+    rows.file = columns.reserve_column("file", most)
+    rows.frame = <uint64_t*>columns.reserve_column("frame", 8 * most)
+    rows.first_frame = <uint64_t*>columns.reserve_column("first_frame", 8 * most)
+    rows.time = <int64_t*>columns.reserve_column("time", 8 * most)
+    rows.src = columns.reserve_column("src", ADDRESS_SIZE * most)
+    rows.src_port = <uint16_t*>columns.reserve_column("src_port", 2 * most)
+    rows.dst = columns.reserve_column("dst", ADDRESS_SIZE * most)
+    rows.dst_port = <uint16_t*>columns.reserve_column("dst_port", 2 * most)
+    rows.transport = columns.reserve_column("transport", most)
+    rows.encapsulation = columns.reserve_column("encapsulation", most)
+    rows.stream_offset = <uint64_t*>columns.reserve_column("stream_offset", 8 * most)
     rows.frames_only = pool.table is FRAMES
-    rows.link = <uint16_t*>batch.reserve_column("link", 2 * most)
-    rows.offset = <uint64_t*>batch.reserve_column("offset", 8 * most)
+    rows.link = <uint16_t*>columns.reserve_column("link", 2 * most)
+    rows.offset = <uint64_t*>columns.reserve_column("offset", 8 * most)
     return rows
-
-
-cdef Buffer words_of_ports(object ports):
-    """A bit for each port that there is."""
-    cdef Buffer words = allocate_zeroed(8192)
-    cdef uint32_t bit
-    for port in ports:
-        bit = wire_bswap16(<uint16_t>port)
-        (<uint64_t*>words.data)[bit >> 6] |= <uint64_t>1 << (bit & 63)
-    return words

@@ -1,6 +1,6 @@
 """Frames that were taken out of captures, read as the captures would be."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from msmqwire.capture.files._blocks import Pool
 from msmqwire.capture.files._file_reader import FileReader
@@ -15,11 +15,10 @@ class CapturedFramesReader(FileReader):
     def __init__(
         self,
         runs: Iterable[FrameRun],
-        ports: Mapping[str, Iterable[int]],
+        selection: PayloadSelection,
         pool: Pool,
         streams: StreamTable,
         stats: CaptureStats,
         *,
-        selection: PayloadSelection | None = None,
         last: bool = True,
     ) -> None: ...

@@ -11,6 +11,7 @@ from msmqwire.capture.files.dispatch cimport take_general
 from msmqwire.capture.files.window cimport Window
 from msmqwire.capture.frames._frame cimport FRAME_TOO_LARGE, LARGEST_FRAME, Frame, malformed
 from msmqwire.capture.frames._rows cimport Rows
+from msmqwire.capture.frames._selection cimport PayloadSelection
 from msmqwire.capture.tcp._flows cimport NO_FLOW, Streams
 from msmqwire.capture.tcp._streams cimport StreamTable
 from msmqwire.columns._payloads cimport Payloads, Span, payload_at
@@ -36,9 +37,11 @@ cdef class CapturedFramesReader(FileReader):
     cdef size_t copied      # the end of those in the window
     cdef const uint8_t* at  # of the next in the window
 
-    def __init__(self, runs, ports, Pool pool, StreamTable streams, stats, *, selection=None, bint last=True):
+    def __init__(
+        self, runs, PayloadSelection selection, Pool pool, StreamTable streams, stats, *, bint last=True
+    ):
         self.runs = iter(runs)
-        FileReader.__init__(self, "", None, ports, pool, streams, stats, selection=selection, last=last)
+        FileReader.__init__(self, "", None, selection, pool, streams, stats, last=last)
 
     cdef int start(self) except -1:
         """There is no file header."""
@@ -101,7 +104,7 @@ cdef class CapturedFramesReader(FileReader):
                 frame.link = self.links[self.next]
                 if frame.size > LARGEST_FRAME:
                     malformed(&self.counts, frame.offset, frame.number, FRAME_TOO_LARGE, frame.size, LARGEST_FRAME)
-                elif take_general(&frame, &self.ports, rows.columns, rows, &self.counts, streams):
+                elif take_general(&frame, &self.selection.ports, rows.columns, rows, &self.counts, streams):
                     self.at += frame.size
                 else:
                     break

@@ -3,15 +3,15 @@
 from libc.stddef cimport size_t
 from libc.stdint cimport uint32_t, uint64_t
 
-from msmqwire.capture.files._blocks cimport Block, ColumnSlot, Pool
+from msmqwire.capture.files._blocks cimport Block, Pool
 from msmqwire.capture.files._pcap cimport PcapFile
 from msmqwire.capture.files._pcapng cimport Section
 from msmqwire.capture.files.window cimport Window
 from msmqwire.capture.frames._frame cimport Counts
-from msmqwire.capture.frames._layers cimport Ports
 from msmqwire.capture.frames._rows cimport Rows
 from msmqwire.capture.frames._selection cimport PayloadSelection
 from msmqwire.capture.tcp._streams cimport StreamTable
+from msmqwire.columns._batch cimport Batch
 from msmqwire.columns._buffer cimport Buffer
 
 
@@ -19,10 +19,6 @@ cdef class FileReader:
     cdef readonly str name
     cdef object read_into
     cdef object ready          # tells whether the next read returns at once; None: blocks have the rows of one window
-    cdef Buffer udp_ports
-    cdef Buffer tcp_ports
-    cdef Buffer ipx_ports
-    cdef Ports ports
     cdef object failure        # of a read, raised when the rows before it were returned
     cdef Pool pool
     cdef StreamTable streams
@@ -75,4 +71,4 @@ cdef class FileReader:
     cdef int finish(self, const Window* window) except -1
     cdef int add_interface(self, Window* window) except -1
     cdef int settle(self, size_t rows) except -1
-    cdef Block block(self, tuple memory, ColumnSlot columns, const Rows* rows)
+    cdef Block block(self, tuple memory, Batch columns, Rows* rows)

@@ -1,6 +1,6 @@
 """One capture file, a window at a time."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 
 from msmqwire.capture.files._blocks import Block, Pool
 from msmqwire.capture.frames._selection import PayloadSelection
@@ -16,12 +16,11 @@ class FileReader:
         self,
         name: str,
         read_into: Callable[[memoryview], int],
-        ports: Mapping[str, Iterable[int]],
+        selection: PayloadSelection,
         pool: Pool,
         streams: StreamTable,
         stats: CaptureStats,
         *,
-        selection: PayloadSelection | None = None,
         last: bool = True,
         growing: bool = False,
         size: int = ...,

@@ -9,7 +9,7 @@ from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memmove, memset
 
-from msmqwire.capture.files._blocks cimport FULL_BLOCK, Block, ColumnSlot, Pool, rows_of
+from msmqwire.capture.files._blocks cimport FULL_BLOCK, Block, Pool, rows_of
 from msmqwire.capture.files._pcap cimport PCAP_HEADER, find_record, read_pcap_header, record_length, walk_pcap
 from msmqwire.capture.files._pcapng cimport (
     Interface, block_length, find_block, is_frame, is_section, read_interface, read_section, walk_pcapng,
@@ -50,12 +50,11 @@ cdef uint64_t END_OF_FILE = 0xFFFFFFFFFFFFFFFF
 cdef class FileReader:
     """The blocks of one file; TCP streams continue from one file to the next, up to the ``last``.
 
-    ``read_into`` takes a writable buffer and returns the number of bytes it put there, 0 at the end; ``ports`` are
-    those of each transport; ``streams`` are the TCP streams of all files; ``stats`` receives the counts; ``selection``
-    chooses the payloads that give rows, None all of them. Of a ``growing`` file the end is not known: reading ends
-    before an incomplete record. The file ends after ``size`` bytes, even if it has grown since. While ``ready``
-    returns true, the next read does not wait for data, and a block with few payloads is filled from several windows;
-    without it a block has the payloads of one window.
+    ``read_into`` takes a writable buffer and returns the number of bytes it put there, 0 at the end; ``selection``
+    chooses the payloads that give rows; ``streams`` are the TCP streams of all files; ``stats`` receives the counts. Of
+    a ``growing`` file the end is not known: reading ends before an incomplete record. The file ends after ``size``
+    bytes, even if it has grown since. While ``ready`` returns true, the next read does not wait for data, and a block
+    with few payloads is filled from several windows; without it a block has the payloads of one window.
 
     Attributes
     ----------
@@ -67,19 +66,13 @@ cdef class FileReader:
         The frames that were read.
     """
     def __init__(
-        self, str name, read_into, ports, Pool pool, StreamTable streams, stats, *, PayloadSelection selection=None,
+        self, str name, read_into, PayloadSelection selection, Pool pool, StreamTable streams, stats, *,
         bint last=True, bint growing=False, uint64_t size=END_OF_FILE,
         size_t most_interfaces=FileLimits.interfaces, ready=None,
     ):
         self.name = name
         self.read_into = read_into
         self.ready = ready
-        self.udp_ports = pool.port_set(ports["udp"])
-        self.tcp_ports = pool.port_set(ports["tcp"])
-        self.ipx_ports = pool.port_set(ports["ipx"])
-        self.ports.udp = <const uint64_t*>self.udp_ports.data
-        self.ports.tcp = <const uint64_t*>self.tcp_ports.data
-        self.ports.ipx = <const uint64_t*>self.ipx_ports.data
         self.pool = pool
         self.streams = streams
         self.selection = selection
@@ -225,12 +218,12 @@ cdef class FileReader:
         cdef Buffer data
         cdef Buffer gathered = None
         cdef Buffer spans = self.pool.row_spans()
-        cdef ColumnSlot columns = self.pool.column_slot() if self.pool.columns or self.selection is not None else None
+        cdef Batch columns = self.pool.batch() if self.pool.columns or self.selection.by_more else None
         cdef Rows rows = rows_of(self.pool, spans, columns)
         cdef PacketMemory memory
         cdef size_t held = 0  # rows whose payloads are gathered, and their bytes
         cdef size_t held_bytes = 0
-        if self.selection is not None:
+        if self.selection.by_more:
             rows.selection = &self.selection.selection
         try:
             while True:
@@ -317,11 +310,12 @@ cdef class FileReader:
             with nogil:
                 if self.pcapng:
                     stop = walk_pcapng(
-                        window, &self.section, &self.ports, rows, &self.counts, &self.streams.streams
+                        window, &self.section, &self.selection.ports, rows, &self.counts, &self.streams.streams
                     )
                 else:
                     stop = walk_pcap(
-                        window, &self.pcap, &self.ports, rows, &self.counts, &self.streams.streams, self.ended
+                        window, &self.pcap, &self.selection.ports, rows, &self.counts, &self.streams.streams,
+                        self.ended,
                     )
             if stop == SECTION:
                 stop = read_section(window, &self.section, &self.counts)
@@ -451,7 +445,7 @@ cdef class FileReader:
         counts.described = 0
         return 0
 
-    cdef Block block(self, tuple memory, ColumnSlot columns, const Rows* rows):
+    cdef Block block(self, tuple memory, Batch columns, Rows* rows):
         cdef Block block = Block.__new__(Block)
         cdef Py_ssize_t nbytes = <Py_ssize_t>rows.nbytes
         cdef Buffer sizes
@@ -466,9 +460,9 @@ cdef class FileReader:
         if columns is None:
             block.capture = prepare(self.pool.table, block.payloads, self.pool.columns, None)
         elif sparse:
-            block.capture = compact_columns(columns.batch, block.payloads, self.pool.most_rows)
+            block.capture = compact_columns(columns, block.payloads, self.pool.most_rows)
         else:
-            block.capture = prepare(self.pool.table, block.payloads, self.pool.columns, columns.batch)
+            block.capture = prepare(self.pool.table, block.payloads, self.pool.columns, columns)
         block.capture.payloads = self.pool.nothing  # rows of capture columns can be kept without their payloads
         block.capture.names["file"] = (self.name, *[self.streams.files[rows.files[i]] for i in range(rows.file_count)])
         paths = [encapsulation_names(rows.paths[i]) for i in range(rows.path_count)]
@@ -511,19 +505,13 @@ cdef Buffer sizes_lost(const Rows* rows):
     return sizes
 
 
-cdef Payloads compact_payloads(const Rows* rows):
+cdef Payloads compact_payloads(Rows* rows):
     """A copy of the payloads: few of them need not keep a window in memory."""
     cdef Buffer data = allocate(rows.nbytes)
     cdef Buffer spans = allocate(rows.count * sizeof(Span))
-    cdef Span* span = <Span*>spans.data
-    cdef uint8_t* target = data.data
-    cdef size_t i
-    for i in range(rows.count):
-        memcpy(target, rows.spans[i].data, rows.spans[i].size)
-        span[i].data = target
-        span[i].size = rows.spans[i].size
-        target += span[i].size
-    return payloads_of_spans(span, rows.count, <Py_ssize_t>rows.nbytes, (data, spans))
+    gather(rows, 0, data.data)
+    memcpy(spans.data, rows.spans, spans.size)
+    return payloads_of_spans(<const Span*>spans.data, rows.count, <Py_ssize_t>rows.nbytes, (data, spans))
 
 
 cdef Batch compact_columns(Batch batch, Payloads payloads, size_t most):

@@ -1,7 +1,10 @@
-"""The selection of payloads by their times and addresses."""
+"""The selection of payloads by their ports, times and addresses."""
 
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t
+
+from msmqwire.capture.frames._layers cimport Ports
+from msmqwire.columns._buffer cimport Buffer
 
 
 # The leading bits that all addresses of a network have in common.
@@ -11,6 +14,7 @@ cdef struct Network:
     uint8_t[16] prefix
 
 
+# The payloads that give rows, among those of selected ports.
 cdef struct Selection:
     bint by_time
     int64_t since      # nanoseconds since 1970; the first that is selected
@@ -25,4 +29,7 @@ cdef bint selects(
 
 
 cdef class PayloadSelection:
+    cdef Ports ports
+    cdef Buffer port_sets       # that they point to
     cdef Selection selection
+    cdef bint by_more           # than ports
