@@ -118,7 +118,7 @@ class Discoverer:
         run = self._run
         if run is None or run.outcome.done():
             networks = local_networks() if self._networks is None else self._networks
-            run = self._run = _Run(self._machine, networks, self._port, self._watch, self.socket_errors)
+            run = self._run = _Run(self, networks)
             run.start()
         run.waiting += 1
         try:
@@ -168,22 +168,13 @@ def discover_sync(**options: Unpack[Options]) -> Discovery:
 class _Run:
     """One run of the state machine: its sockets, its timer, and the future that the callers await."""
 
-    def __init__(
-        self,
-        machine: DiscoveryClient,
-        networks: Sequence[NetworkAddress],
-        port: int,
-        watch: Callable[[Action], None] | None,
-        errors: Counter[tuple[str, str]],
-    ) -> None:
+    def __init__(self, discoverer: Discoverer, networks: Sequence[NetworkAddress]) -> None:
         self.loop = asyncio.get_running_loop()
         self.outcome: asyncio.Future[Discovery] = self.loop.create_future()
         self.waiting = 0
-        self._machine = machine
+        self._discoverer = discoverer
+        self._machine = discoverer._machine
         self._networks = networks
-        self._port = port
-        self._watch = watch
-        self._errors = errors
         self._endpoints: dict[NetworkAddress, _Endpoint] = {}
         self._backoffs: dict[NetworkAddress, Backoff] = {}
         self._reopening: dict[NetworkAddress, asyncio.TimerHandle] = {}
@@ -207,8 +198,8 @@ class _Run:
         """
         try:
             for action in event(*arguments, **options):
-                if self._watch is not None:
-                    self._watch(action)
+                if self._discoverer._watch is not None:
+                    self._discoverer._watch(action)
                 # The watcher may have stopped the run.
                 if self.outcome.done():
                     return
@@ -244,12 +235,12 @@ class _Run:
         """
         try:
             try:
-                (self._endpoints.get(network) or self._open(network)).send(data, self._port)
+                (self._endpoints.get(network) or self._open(network)).send(data, self._discoverer._port)
             except OSError as error:
                 if not is_unusable(error):
                     raise
                 self._count("send", network, error)
-                self._open(network).send(data, self._port)
+                self._open(network).send(data, self._discoverer._port)
         except OSError as error:
             self._count("send", network, error)
             self._machine.send_failed(network, error.strerror or str(error))
@@ -272,7 +263,7 @@ class _Run:
                 return
 
     def _count(self, operation: str, network: NetworkAddress, error: OSError) -> None:
-        self._errors[operation, error_name(error)] += 1
+        self._discoverer.socket_errors[operation, error_name(error)] += 1
         level = logging.WARNING if operation == "open" or is_unusable(error) else logging.INFO
         _LOG.log(level, "cannot %s on %s: %s: %s", _ATTEMPTS[operation], network, error_name(error), error)
 
