@@ -167,7 +167,6 @@ def set_streams(StreamTable table, list files, bytes state):
 cdef bint visit_files(Streams* streams, uint32_t* numbers, uint32_t files, bint renumber) noexcept:
     """Visit all origins: note their files in ``numbers``, or give them the numbers there; false if one is unknown."""
     cdef uint32_t index = streams.table.oldest
-    cdef Datagram* datagram = streams.fragments.oldest
     cdef bint known = True
     cdef Flow* flow
     cdef size_t i
@@ -184,9 +183,8 @@ cdef bint visit_files(Streams* streams, uint32_t* numbers, uint32_t files, bint 
         known &= visit_pieces(&flow.pieces, numbers, files, renumber)
         known &= visit_pieces(&flow.next_pieces, numbers, files, renumber)
         index = flow.newer
-    while datagram != NULL:
-        known &= visit(&datagram.first, numbers, files, renumber)
-        datagram = datagram.newer
+    for i in range(streams.fragments.count):
+        known &= visit(&streams.fragments.open[i].first, numbers, files, renumber)
     return known
 
 
@@ -212,7 +210,7 @@ cdef inline bint visit(Origin* origin, uint32_t* numbers, uint32_t files, bint r
 cdef bytes save_streams(const Streams* streams):
     """All that is open, for ``restore_streams``."""
     cdef uint32_t index = streams.table.oldest
-    cdef const Datagram* datagram = streams.fragments.oldest
+    cdef size_t i
     cdef uint32_t count = <uint32_t>streams.table.count
     cdef list parts = [(<const char*>&count)[:sizeof(count)]]
     while index != NO_FLOW:
@@ -220,9 +218,8 @@ cdef bytes save_streams(const Streams* streams):
         index = streams.table.flows[index].newer
     count = <uint32_t>streams.fragments.count
     parts.append((<const char*>&count)[:sizeof(count)])
-    while datagram != NULL:
-        save_datagram(parts, datagram)
-        datagram = datagram.newer
+    for i in range(streams.fragments.count):
+        save_datagram(parts, streams.fragments.open[i])
     save_repeats(parts, &streams.fragments)
     return b"".join(parts)
 
@@ -281,7 +278,6 @@ cdef int save_datagram(list parts, const Datagram* datagram) except -1:
     cdef size_t at = 0
     memcpy(&saved, datagram, sizeof(Datagram))
     saved.data = NULL
-    saved.newer = saved.older = NULL
     saved.capacity = 0
     while at < datagram.end:
         if is_covered(datagram, at):

@@ -52,8 +52,6 @@ cdef struct Datagram:
     Origin first         # of the fragment captured first
     Arrival[MOST_ARRIVALS] arrivals
     size_t arrival_count
-    Datagram* newer
-    Datagram* older
 
 
 # The effect of a fragment on its datagram.
@@ -70,8 +68,7 @@ cdef struct Repeat:
 
 
 cdef struct Fragments:
-    Datagram* newest
-    Datagram* oldest
+    Datagram* open[MOST_DATAGRAMS]  # the incomplete ones, the oldest first
     size_t count
     Datagram* complete    # the datagram that is complete and not read yet, else NULL
     uint64_t lifetime     # nanoseconds after its first fragment in which a datagram may become complete

@@ -8,7 +8,7 @@ again, or else it is not counted as incomplete, since nothing of it is missing.
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, realloc
-from libc.string cimport memcmp, memcpy, memset
+from libc.string cimport memcmp, memcpy, memmove, memset
 
 from msmqwire.capture.frames._frame cimport INCOMPLETE, Counts, Ends, Frame, describe, name_ends, origin_of
 from msmqwire.wire._address cimport address_size
@@ -17,8 +17,11 @@ from msmqwire.wire.cursor cimport load_u64
 
 cdef Datagram* find_datagram(Fragments* fragments, const Part* part) noexcept nogil:
     """The datagram that the part belongs to, or NULL."""
-    cdef Datagram* datagram = fragments.newest
-    while datagram != NULL:
+    cdef Datagram* datagram
+    cdef size_t i = fragments.count
+    while i:
+        i -= 1
+        datagram = fragments.open[i]
         if (
             datagram.identification == part.identification and datagram.protocol == part.protocol
             and datagram.family == part.ends.family
@@ -26,20 +29,15 @@ cdef Datagram* find_datagram(Fragments* fragments, const Part* part) noexcept no
             and memcmp(datagram.addresses + 16, part.ends.dst, address_size(part.ends.family)) == 0
         ):
             return datagram
-        datagram = datagram.older
     return NULL
 
 
-cdef void take_out(Fragments* fragments, Datagram* datagram) noexcept nogil:
-    if datagram.newer != NULL:
-        datagram.newer.older = datagram.older
-    else:
-        fragments.newest = datagram.older
-    if datagram.older != NULL:
-        datagram.older.newer = datagram.newer
-    else:
-        fragments.oldest = datagram.newer
+cdef void take_out(Fragments* fragments, const Datagram* datagram) noexcept nogil:
+    cdef size_t i = fragments.count - 1
+    while fragments.open[i] != datagram:
+        i -= 1
     fragments.count -= 1
+    memmove(&fragments.open[i], &fragments.open[i + 1], (fragments.count - i) * sizeof(Datagram*))
 
 
 cdef void free_datagram(Datagram* datagram) noexcept nogil:
@@ -67,29 +65,22 @@ cdef void give_up(Fragments* fragments, Datagram* datagram, Counts* counts) noex
 cdef void give_up_datagrams(Fragments* fragments, size_t most, Counts* counts) noexcept nogil:
     """Give up the oldest datagrams until no more than ``most`` are left."""
     while fragments.count > most:
-        give_up(fragments, fragments.oldest, counts)
+        give_up(fragments, fragments.open[0], counts)
 
 
 cdef void free_fragments(Fragments* fragments) noexcept nogil:
-    cdef Datagram* datagram
-    while fragments.oldest != NULL:
-        datagram = fragments.oldest
-        take_out(fragments, datagram)
-        free_datagram(datagram)
+    cdef size_t i
+    for i in range(fragments.count):
+        free_datagram(fragments.open[i])
+    fragments.count = 0
     free_datagram(fragments.complete)
     fragments.complete = NULL
     memset(fragments.repeats, 0, sizeof(fragments.repeats))
 
 
 cdef void put_newest(Fragments* fragments, Datagram* datagram) noexcept nogil:
-    """Put a datagram after all others."""
-    datagram.newer = NULL
-    datagram.older = fragments.newest
-    if fragments.newest != NULL:
-        fragments.newest.newer = datagram
-    else:
-        fragments.oldest = datagram
-    fragments.newest = datagram
+    """Put a datagram after all others; there must be space for it."""
+    fragments.open[fragments.count] = datagram
     fragments.count += 1
 
 
