@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-from uuid import UUID
-
 from msmqwire import mqqb
 from msmqwire.session.events import CloseReason
-from msmqwire.session.history import MessageIDHistory
-from msmqwire.session.limit import MessageLimit
 from msmqwire.session.session import Session, SessionState, Timer
-from msmqwire.session.settings import ACK_TIMEOUTS, RECOVERABLE_ACK_TIMEOUTS, Settings
+from msmqwire.session.settings import ACK_TIMEOUTS, RECOVERABLE_ACK_TIMEOUTS
 from msmqwire.wire.guids import NIL
 
 _RESERVED = 0x0010  # RE of OperatingSystem: 2.2.3.1
@@ -62,22 +56,6 @@ class Acceptor(Session):
 
     _waiting_ec = SessionState.WAITING_EC_MSG
     _waiting_cp = SessionState.WAITING_CP_MSG
-
-    def __init__(
-        self,
-        identifier: UUID | None = None,
-        *,
-        settings: Settings | None = None,
-        history: MessageIDHistory | None = None,
-        accepts: Callable[[mqqb.UserMessage], bool] | None = None,
-        limit: MessageLimit | None = None,
-        refuses: Callable[[mqqb.EstablishConnection], str | None] | None = None,
-        wall_clock: Callable[[], float] = time.time,
-    ) -> None:
-        super().__init__(
-            identifier, settings=settings, history=history, accepts=accepts, limit=limit, wall_clock=wall_clock
-        )
-        self._refuses = refuses
 
     def connection_made(self, now: float) -> None:
         """A peer has connected: [MS-MQQB] 3.1.5.10."""

@@ -96,6 +96,7 @@ class Session(ABC):
         history: MessageIDHistory | None = None,
         accepts: Callable[[mqqb.UserMessage], bool] | None = None,
         limit: MessageLimit | None = None,
+        refuses: Callable[[mqqb.EstablishConnection], str | None] | None = None,
         wall_clock: Callable[[], float] = time.time,
     ) -> None:
         self.identifier = identifier or uuid4()
@@ -107,6 +108,7 @@ class Session(ABC):
         self._addresses = (NIL.bytes_le, self.identifier.bytes_le)
         self._accepts = accepts
         self._limit = limit
+        self._refuses = refuses
         self._wall_clock = wall_clock
         self._output: list[bytes] = []
         self._timers: dict[Timer, float] = {}
