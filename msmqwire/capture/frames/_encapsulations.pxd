@@ -35,15 +35,11 @@ cdef enum:
     TYPE_MPLS_UPSTREAM = 0x8848
     TYPE_PPPOE = 0x8864
 
-# Values of Protocol that announce an encapsulation
+# Values of Protocol that announce an encapsulation that is read
 cdef enum:
     IPV4_PROTOCOL = 4
     IPV6_PROTOCOL = 41
     GRE_PROTOCOL = 47
-    ESP_PROTOCOL = 50
-    AH_PROTOCOL = 51
-    IPCOMP_PROTOCOL = 108
-    L2TP_PROTOCOL = 115
     MPLS_PROTOCOL = 137
 
 

@@ -35,16 +35,11 @@ MAX_ENCAPSULATIONS = MOST_ENCAPSULATIONS
 
 # EtherTypes, in Ethernet or in GRE
 cdef enum:
-    TYPE_TRILL = 0x22F3
     TYPE_ERSPAN_3 = 0x22EB
     TYPE_ERSPAN = 0x88BE
-    TYPE_MACSEC = 0x88E5
-    TYPE_PROVIDER_BACKBONE = 0x88E7
-    TYPE_FABRIC_PATH = 0x8903
     TYPE_CISCO_METADATA = 0x8909
     TYPE_VN_TAG = 0x8926
     TYPE_E_TAG = 0x893F
-    TYPE_NSH = 0x894F
 
 # Destination ports of UDP
 cdef enum:
@@ -53,14 +48,35 @@ cdef enum:
     VXLAN_GPE_PORT = 4790
     GENEVE_PORT = 6081
     MPLS_PORT = 6635
-    OPENVPN_PORT = 1194
-    L2TP_PORT = 1701
-    GTP_PORT = 2152
-    TEREDO_PORT = 3544
-    LISP_PORT = 4341
-    ESP_PORT = 4500
-    CAPWAP_PORT = 5247
-    TZSP_PORT = 37008
+
+# A number that announces an encapsulation that is not read
+cdef struct Announced:
+    uint32_t number
+    Unsupported what
+
+cdef Announced[5] UNREAD_TYPES = [  # of EtherType
+    Announced(0x88E5, MACSEC),
+    Announced(0x88E7, PROVIDER_BACKBONE),
+    Announced(0x22F3, TRILL),
+    Announced(0x894F, SERVICE_HEADER),
+    Announced(0x8903, FABRIC_PATH),
+]
+cdef Announced[4] UNREAD_PROTOCOLS = [  # of IP
+    Announced(50, ESP),
+    Announced(51, AUTHENTICATION_HEADER),
+    Announced(108, IP_COMPRESSION),
+    Announced(115, L2TP),
+]
+cdef Announced[8] UNREAD_PORTS = [  # of UDP
+    Announced(4500, ESP_IN_UDP),
+    Announced(1701, L2TP),
+    Announced(2152, GTP),
+    Announced(3544, TEREDO),
+    Announced(4341, LISP),
+    Announced(5247, CAPWAP),
+    Announced(37008, TZSP),
+    Announced(1194, OPENVPN),
+]
 
 # Values of Protocol in PPP
 cdef enum:
@@ -97,6 +113,15 @@ def encapsulation_names(path):
 cdef inline int unsupported(Packet* found, Unsupported what) noexcept nogil:
     found.unsupported = <uint32_t>what
     return UNSUPPORTED_ENCAPSULATION
+
+
+cdef int unread(const Announced* known, size_t count, size_t number, Packet* found) noexcept nogil:
+    """UNSUPPORTED_ENCAPSULATION for a number that announces an encapsulation that is not read; else OTHER."""
+    cdef size_t i
+    for i in range(count):
+        if known[i].number == number:
+            return unsupported(found, known[i].what)
+    return OTHER
 
 
 cdef inline int enter(
@@ -219,17 +244,7 @@ cdef int read_by_type(Layer* layer, Packet* found) noexcept nogil:
         return read_tag(layer, found, E_TAG, 8)
     if layer.type == TYPE_CISCO_METADATA:
         return read_tag(layer, found, CISCO_METADATA, 8)
-    if layer.type == TYPE_MACSEC:
-        return unsupported(found, MACSEC)
-    if layer.type == TYPE_PROVIDER_BACKBONE:
-        return unsupported(found, PROVIDER_BACKBONE)
-    if layer.type == TYPE_TRILL:
-        return unsupported(found, TRILL)
-    if layer.type == TYPE_NSH:
-        return unsupported(found, SERVICE_HEADER)
-    if layer.type == TYPE_FABRIC_PATH:
-        return unsupported(found, FABRIC_PATH)
-    return OTHER
+    return unread(UNREAD_TYPES, 5, layer.type, found)
 
 
 # --- In IP ---
@@ -237,15 +252,7 @@ cdef int read_by_type(Layer* layer, Packet* found) noexcept nogil:
 
 cdef int unsupported_protocol(uint32_t protocol, Packet* found) noexcept nogil:
     """UNSUPPORTED_ENCAPSULATION for a value of Protocol that announces one; else OTHER."""
-    if protocol == ESP_PROTOCOL:
-        return unsupported(found, ESP)
-    if protocol == AH_PROTOCOL:
-        return unsupported(found, AUTHENTICATION_HEADER)
-    if protocol == IPCOMP_PROTOCOL:
-        return unsupported(found, IP_COMPRESSION)
-    if protocol == L2TP_PROTOCOL:
-        return unsupported(found, L2TP)
-    return OTHER
+    return unread(UNREAD_PROTOCOLS, 4, protocol, found)
 
 
 cdef int read_erspan(Layer* layer, Packet* found, size_t header, size_t type, bint sequenced) noexcept nogil:
@@ -359,32 +366,12 @@ cdef bint is_tunnel_port(size_t port) noexcept nogil:
     )
 
 
-cdef int unsupported_port(size_t port, Packet* found) noexcept nogil:
-    if port == ESP_PORT:
-        return unsupported(found, ESP_IN_UDP)
-    if port == L2TP_PORT:
-        return unsupported(found, L2TP)
-    if port == GTP_PORT:
-        return unsupported(found, GTP)
-    if port == TEREDO_PORT:
-        return unsupported(found, TEREDO)
-    if port == LISP_PORT:
-        return unsupported(found, LISP)
-    if port == CAPWAP_PORT:
-        return unsupported(found, CAPWAP)
-    if port == TZSP_PORT:
-        return unsupported(found, TZSP)
-    if port == OPENVPN_PORT:
-        return unsupported(found, OPENVPN)
-    return OTHER
-
-
 cdef int read_by_port(Layer* layer, Packet* found) noexcept nogil:
     """The encapsulation that the destination port of a UDP datagram announces, all of whose ports were captured."""
     cdef const uint8_t* udp = layer.frame + layer.position
     cdef size_t port = network_u16(udp + 2)
     if not is_tunnel_port(port):
-        return unsupported_port(port, found)
+        return unread(UNREAD_PORTS, 8, port, found)
     layer.captured = min(layer.captured, layer.end)
     if not has(layer, found, UDP_HEADER):
         return ENCAPSULATION_CUT
