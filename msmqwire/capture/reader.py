@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 from msmqwire.capture._state import resume_at_end, resume_reader, stop_at
@@ -263,14 +263,14 @@ class Capture(ClosingIterator[Block]):
     def _resumed(self, file: UnopenedFile, resume: Checkpoint, *, last: bool) -> FileReader:
         """A reader that resumes inside a file or at its end."""
         if not self._part.resume_inside:
-            reader = self._file_reader(file.name, io.BytesIO(EMPTY_CAPTURE).readinto, last=last, to_end=True)
+            ended = OpenFile(file.name, io.BytesIO(EMPTY_CAPTURE), ours=False)
+            reader = self._file_reader(ended, last=last, to_end=True)
             resume_at_end(reader, resume.offset, resume.frames)
             return reader
         opened = self._file = file.open(self._limits)
         if isinstance(opened, CapturedFrames):
             raise ValueError(f"{file.name}: reading cannot resume inside captured frames")
-        to_end = not opened.seekable
-        reader = self._file_reader(file.name, opened.read_into, last=last, to_end=to_end, ready=opened.ready)
+        reader = self._file_reader(opened, last=last)
         resume_reader(reader, opened.seek, resume.offset, resume.frames, self._part.resume_inside)
         return reader
 
@@ -278,23 +278,16 @@ class Capture(ClosingIterator[Block]):
         if isinstance(file, CapturedFrames):
             self._to_end = True
             return CapturedFramesReader(file.runs(), self._selection, self._pool, self._streams, self.stats, last=last)
-        return self._file_reader(file.name, file.read_into, last=last, to_end=not file.seekable, ready=file.ready)
+        return self._file_reader(file, last=last)
 
-    def _file_reader(
-        self,
-        name: str,
-        read_into: Callable[[memoryview], int],
-        *,
-        last: bool,
-        to_end: bool,
-        ready: Callable[[], bool] | None = None,
-    ) -> FileReader:
-        """A reader of a file; ``to_end``: reading cannot resume inside it, so all of it is read."""
+    def _file_reader(self, file: OpenFile, *, last: bool, to_end: bool = False) -> FileReader:
+        """A reader of a file; ``to_end``: nothing more will be read of it, even if it has grown."""
         part = self._part
+        to_end = to_end or not file.seekable
         self._to_end = to_end or part.finishes or not last
         reader = FileReader(
-            name,
-            read_into,
+            file.name,
+            file.read_into,
             self._selection,
             self._pool,
             self._streams,
@@ -303,11 +296,11 @@ class Capture(ClosingIterator[Block]):
             growing=last and part.grows and not to_end,
             size=part.size if last and part.size is not None else END_OF_FILE,
             most_interfaces=self._limits.interfaces,
-            ready=ready,
+            ready=file.ready,
         )
         if last and part.stop is not None and part.stop_inside:
             if to_end:
-                raise ValueError(f"{name}: is compressed, or a pipe: reading cannot stop inside it")
+                raise ValueError(f"{file.name}: is compressed, or a pipe: reading cannot stop inside it")
             stop_at(reader, part.stop.offset, part.stop_inside)
         return reader
 
