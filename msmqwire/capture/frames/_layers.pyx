@@ -70,7 +70,7 @@ cdef int read_tags(Layer* layer, Packet* found) noexcept nogil:
             return short_of(found, LINK_CUT, layer.position + 4, layer.captured)
         layer.type = <uint32_t>network_u16(layer.frame + layer.position + 2)
         layer.position += 4
-    return FOUND
+    return NEXT
 
 
 cdef int read_logical_link(Layer* layer, Packet* found) noexcept nogil:
@@ -92,10 +92,10 @@ cdef int read_logical_link(Layer* layer, Packet* found) noexcept nogil:
             return short_of(found, LINK_CUT, layer.position + 8, layer.captured)
         layer.type = <uint32_t>network_u16(header + 6)
         layer.position += 8
-        return FOUND if layer.type >= SMALLEST_TYPE else OTHER
+        return NEXT if layer.type >= SMALLEST_TYPE else OTHER
     else:
         return OTHER
-    return FOUND
+    return NEXT
 
 
 cdef int read_typed(Layer* layer, Packet* found, size_t header, size_t type_at) noexcept nogil:
@@ -106,7 +106,7 @@ cdef int read_typed(Layer* layer, Packet* found, size_t header, size_t type_at) 
     layer.type = <uint32_t>network_u16(layer.frame + layer.position + type_at)
     layer.position += header
     status = read_tags(layer, found)
-    if status == FOUND and layer.type < SMALLEST_TYPE:
+    if status == NEXT and layer.type < SMALLEST_TYPE:
         # In Ethernet it is a length; Linux has numbers of its own there, Cisco's HDLC has none
         if header == ETHERNET_HEADER or (
             header != CISCO_HEADER and (layer.type == TYPE_LINUX_802_3 or layer.type == TYPE_LINUX_802_2)
@@ -134,7 +134,7 @@ cdef int read_loopback(Layer* layer, Packet* found) noexcept nogil:
         layer.type = TYPE_IPX
     else:
         return OTHER
-    return FOUND
+    return NEXT
 
 
 cdef int read_packet_information(Layer* layer, Packet* found) noexcept nogil:
@@ -162,7 +162,7 @@ cdef int read_hdlc(Layer* layer, Packet* found) noexcept nogil:
     if header[0] == CISCO_UNICAST or header[0] == CISCO_MULTICAST:
         return read_typed(layer, found, CISCO_HEADER, 2)
     layer.type = TYPE_PPP
-    return FOUND
+    return NEXT
 
 
 cdef int read_wireless(uint32_t link, Layer* layer, Packet* found) noexcept nogil:
@@ -209,7 +209,7 @@ cdef int read_link(uint32_t link, Layer* layer, Packet* found) noexcept nogil:
     else:
         found.unsupported = link
         return UNSUPPORTED_LINK
-    return FOUND
+    return NEXT
 
 
 cdef int read_part(const Layer* layer, size_t offset, bint more, Packet* found) noexcept nogil:
@@ -327,6 +327,19 @@ cdef int read_ipv6(Layer* layer, Packet* found) noexcept nogil:
     return status
 
 
+cdef int take_datagram(
+    Packet* found, const uint8_t* header, size_t size, size_t length, size_t captured
+) noexcept nogil:
+    """A datagram of ``length`` bytes with a header of ``size`` bytes, all of which or the first were captured."""
+    found.header = header
+    found.payload = header + size
+    found.size = min(length, captured) - size
+    if length > captured:
+        found.missing = length - captured
+        return short_of(found, PAYLOAD_CUT, length, captured)
+    return FOUND
+
+
 cdef int read_udp(Layer* layer, const uint64_t* ports, Packet* found) noexcept nogil:
     """RFC 768: the datagram, if it is to or from ``ports`` and all of it is there."""
     cdef const uint8_t* udp = layer.frame + layer.position
@@ -343,14 +356,7 @@ cdef int read_udp(Layer* layer, const uint64_t* ports, Packet* found) noexcept n
     if length < UDP_HEADER or length > space:
         return short_of(found, UDP_LENGTH, length, space)
     set_ports(&found.ends, Transport.UDP, udp)
-    found.header = udp
-    found.payload = udp + UDP_HEADER
-    if length > left:
-        found.size = left - UDP_HEADER
-        found.missing = length - left
-        return short_of(found, PAYLOAD_CUT, length, left)
-    found.size = length - UDP_HEADER
-    return FOUND
+    return take_datagram(found, udp, UDP_HEADER, length, left)
 
 
 cdef int read_tcp(const Layer* layer, const uint64_t* ports, Packet* found) noexcept nogil:
@@ -392,14 +398,7 @@ cdef int read_ipx(const Layer* layer, const uint64_t* ports, Packet* found) noex
     found.ends.transport = Transport.IPX
     found.ends.src, found.ends.src_port = ipx + 18, ipx + 28
     found.ends.dst, found.ends.dst_port = ipx + 6, ipx + 16
-    found.header = ipx
-    found.payload = ipx + IPX_HEADER
-    if length > left:
-        found.size = left - IPX_HEADER
-        found.missing = length - left
-        return short_of(found, PAYLOAD_CUT, length, left)
-    found.size = length - IPX_HEADER
-    return FOUND
+    return take_datagram(found, ipx, IPX_HEADER, length, left)
 
 
 cdef int read_transport(Layer* layer, const Ports* ports, Packet* found) noexcept nogil:
@@ -438,13 +437,11 @@ cdef int read_headers(Layer* layer, const Ports* ports, Packet* found) noexcept 
         elif layer.type == TYPE_IPX:
             status = read_ipx(layer, ports.ipx, found)
         elif layer.type == TYPE_ETHERNET:
-            status = read_typed(layer, found, 14, 12)
-            status = NEXT if status == FOUND else status
+            status = read_typed(layer, found, ETHERNET_HEADER, 12)
         elif is_tag(layer.type) or layer.type < SMALLEST_TYPE:  # after a tag that is an encapsulation
             status = read_tags(layer, found)
-            if status == FOUND and layer.type < SMALLEST_TYPE:
+            if status == NEXT and layer.type < SMALLEST_TYPE:
                 status = read_logical_link(layer, found)
-            status = NEXT if status == FOUND else status
         else:
             status = read_by_type(layer, found)
     return status
@@ -468,7 +465,7 @@ cdef int find_packet(
     found.needed = 0
     found.available = 0
     status = read_link(link, &layer, found)
-    return read_headers(&layer, ports, found) if status == FOUND else status
+    return read_headers(&layer, ports, found) if status == NEXT else status
 
 
 cdef int find_in_datagram(const Datagram* datagram, const Ports* ports, Packet* found) noexcept nogil:
