@@ -334,8 +334,7 @@ def kaitai_requests(work: Workload) -> Decoder:
         rows = []
         for payload in payloads:
             p = parse(payload)
-            body = p.body
-            rows.append((p.version, p.type, body.enterprise_id, body.request_id, body.site_id))
+            rows.append((p.version, p.type, p.enterprise_id, p.request_id, p.site_id))
         if see:
             see(request_columns(rows))
 
@@ -343,7 +342,7 @@ def kaitai_requests(work: Workload) -> Decoder:
 
 
 def kaitai_replies(work: Workload) -> Decoder:
-    """The generated reader on each payload; the server list is split as in the struct loop."""
+    """The generated reader on each payload; both lists are split as in the struct loop."""
     from benchmarks.kaitai.msmq_topology import MsmqTopology
 
     parse, payloads = MsmqTopology.from_bytes, work.split()
@@ -352,9 +351,11 @@ def kaitai_replies(work: Workload) -> Decoder:
         rows = []
         for payload in payloads:
             p = parse(payload)
-            b = p.body
-            head = (p.version, p.type, b.correlation_id, b.connected_network_mask)
-            rows.append((*head, b.connected_networks, b.responding_site_id, split_servers(b.servers)))
+            head = (p.version, p.type, p.correlation_id, p.connected_network_mask)
+            array = p.connectednetworkarray
+            networks = [array[at : at + 16] for at in range(0, len(array), 16)]
+            text = p.directoryserviceserverarray.decode("utf-16-le", "surrogatepass")
+            rows.append((*head, networks, p.responding_site_id, split_servers(text)))
         if see:
             see(reply_columns(rows))
 

@@ -270,27 +270,33 @@ def construct_messages(work: Workload) -> Decoder:
 
 def kaitai_messages(work: Workload) -> Decoder:
     """The generated reader on each payload."""
-    from benchmarks.kaitai.msmq_message import MsmqMessage
+    from benchmarks.kaitai.msmq_messages import MsmqMessages
 
-    parse = MsmqMessage.from_bytes
+    parse = MsmqMessages.from_bytes
 
     def read(payload: bytes) -> Message:
         packet = parse(payload)
-        user, properties = packet.user, packet.properties
-        has_transaction, has_security = user.flags & 1 << 20, user.flags & 1 << 19
+        queue_type = packet.user_flags >> 10 & 7
+        if queue_type == DIRECT:
+            destination = packet.destinationqueue_name[:-2]
+        elif queue_type == PUBLIC:
+            destination = packet.destinationqueue_guid
+        else:
+            destination = packet.destinationqueue_number.to_bytes(4, "little")
+        has_transaction, has_security = packet.user_flags & 1 << 20, packet.user_flags & 1 << 19
         return Message(
-            packet.flags & 7,
-            user.source_queue_manager,
-            user.queue_manager_address,
-            user.sent_time,
-            user.message_id,
-            user.flags >> 10 & 7,
-            user.destination_queue.value,
-            packet.transaction.tx_sequence_number if has_transaction else 0,
-            packet.security.security_id if has_security else b"",
-            properties.label.rstrip("\0").encode("utf-16-le"),
-            properties.message_class,
-            properties.message_body,
+            packet.base_flags & 7,
+            packet.source_queue_manager,
+            packet.queue_manager_address,
+            packet.sent,
+            packet.message_id,
+            queue_type,
+            destination,
+            packet.tx_sequence_number if has_transaction else 0,
+            packet.security_id if has_security else b"",
+            packet.label.decode("utf-16-le").rstrip("\0").encode("utf-16-le"),
+            packet.message_class,
+            packet.body,
         )
 
     return shown(work, read)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -71,6 +72,13 @@ def test_descriptions_are_yaml(layout: str) -> None:
     yaml = pytest.importorskip("yaml")
     description = yaml.safe_load(kaitai(layout))
     assert [item["id"] for item in description["seq"]] == [name for name, _ in field_ids(layout)]
+
+
+@pytest.mark.parametrize("layout", ["messages", "topology"])
+def test_the_parsers_of_the_benchmarks_read_the_fields_of_the_tables(layout: str) -> None:
+    written = (Path(__file__).parents[2] / "benchmarks" / "kaitai" / f"msmq_{layout}.py").read_text("utf-8")
+    read = re.findall(r"self\.(\w+) = self\._io\.", written)
+    assert read == [name for name, _ in field_ids(layout)]
 
 
 _SIZES = {"u1": 1, "u2": 2, "u4": 4, "u8": 8}
