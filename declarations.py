@@ -1,4 +1,4 @@
-"""Write the enumerations that kernels are compiled with, from the tables of the protocols.
+"""Write the enumerations and the structures that kernels are compiled with, from the tables of the protocols.
 
 ``make build`` runs it, before anything is compiled: it imports Python modules only, and numpy. Every part
 stands in a ``.pxd`` between two comments and is committed; ``tests/test_declarations.py`` compares.
@@ -91,6 +91,18 @@ def protocol(module: ModuleType) -> Iterator[str]:
         yield from enumeration(name, [f"{each} = {value:#x}" for each, value in bits.items()])
 
 
+def protocol_of_rows(module: ModuleType) -> Iterator[str]:
+    """As ``protocol``, with the addresses of the columns for kernels that write and read them row by row."""
+    from msmqwire.columns.fields import row_columns
+
+    yield from protocol(module)
+    (table,) = (value for value in vars(module).values() if getattr(value, "headers", ()))
+    yield f"# Where the columns of {table.name} are, as ``find_columns`` says; NULL for one that is not requested"
+    yield "cdef struct RowColumns:"
+    yield from (f"    {type_}* {name}" for name, type_ in row_columns(table).items())
+    yield ""
+
+
 def kinds(module: ModuleType) -> Iterator[str]:
     """The types of property values."""
     from msmqwire.properties.vartype import TYPE_NAMES
@@ -114,8 +126,8 @@ def session_violations(module: ModuleType) -> Iterator[str]:
 #: Each file with the module of its table and what is written from it.
 PARTS = {
     "wire/_fault.pxd": ("msmqwire.wire.codes", fault_codes),
-    "mqsd/_kernel.pxd": ("msmqwire.mqsd.schema", protocol),
-    "mqcn/_kernel.pxd": ("msmqwire.mqcn.schema", protocol),
+    "mqsd/_kernel.pxd": ("msmqwire.mqsd.schema", protocol_of_rows),
+    "mqcn/_kernel.pxd": ("msmqwire.mqcn.schema", protocol_of_rows),
     "mqcn/_property_columns.pxd": ("msmqwire.mqcn.schema", members),
     "properties/_lookup.pxd": ("msmqwire.properties.table", kinds),
     "mqqb/_kernel.pxd": ("msmqwire.mqqb.schema", protocol),

@@ -20,14 +20,12 @@ cdef class Decoder:
     cdef bint strict
     cdef uint32_t options   # a protocol's own
     cdef size_t count       # of payloads
-    cdef Layout layout
     cdef Columns columns
     cdef size_t most_payloads   # what the columns have room for
     cdef size_t most_bytes
     cdef tuple lists            # of the lists among them: path of the items, which of ``columns.lists``
 
-    cdef uint8_t* column(self, str name) except? NULL
-    cdef int prepare(self) except -1
+    cdef int prepare(self, Batch batch) except -1
     cdef void decode(self) noexcept nogil
     cdef int finish(self, Batch batch) except -1
 

@@ -1,10 +1,10 @@
 """Decode payloads into the columns of a batch: reserve the columns, run the kernel, take its counts."""
 
 from libc.stddef cimport size_t
-from libc.stdint cimport int32_t, uint8_t, uint32_t
+from libc.stdint cimport int32_t, uint32_t
 
 from msmqwire.columns._batch cimport Batch, prepare as prepare_batch
-from msmqwire.columns._layout cimport Layout, Source, clear_counts, column_of
+from msmqwire.columns._layout cimport Layout, clear_counts
 from msmqwire.columns._payloads cimport Payloads, fit_batch, set_too_large, without_large
 from msmqwire.wire._fault cimport Fault
 from msmqwire.wire._transport cimport Transports
@@ -13,13 +13,8 @@ cdef Payloads NOTHING = Payloads(b"", [0])
 
 
 cdef class Decoder:
-    cdef uint8_t* column(self, str name) except? NULL:
-        """Where a column is written; NULL when it is not requested."""
-        cdef Source source = self.layout.source(name)
-        return column_of(&self.columns, &source)
-
-    cdef int prepare(self) except -1:
-        """Find what ``decode`` needs from ``columns``; called whenever their memory changes."""
+    cdef int prepare(self, Batch batch) except -1:
+        """Find what ``decode`` needs from ``columns`` and the batch; called whenever their memory changes."""
         return 0
 
     cdef void decode(self) noexcept nogil:
@@ -43,12 +38,11 @@ cdef Decoder decoder_of(Batch batch, Layout layout, type decoder_type):
         return decoder
     batch.decoder = None  # until all columns have their memory
     decoder = decoder_type.__new__(decoder_type)
-    decoder.layout = layout
     layout.reserve(batch, &decoder.columns)
     decoder.most_payloads = batch.length
     decoder.most_bytes = nbytes
     decoder.lists = tuple([(items, which) for name, items, which in layout.lists if name in batch.selected])
-    decoder.prepare()
+    decoder.prepare(batch)
     batch.decoder = decoder
     return decoder
 

@@ -9,7 +9,7 @@ from msmqwire.columns._convert cimport TextSpan
 from msmqwire.wire.cursor cimport load_u16, load_u32, load_u64, store_u32
 from msmqwire.wire.simd cimport wire_prefetch
 
-from msmqwire.columns.fields import enumerators, section_names
+from msmqwire.columns.fields import enumerators, row_columns, section_names
 from msmqwire.columns.schema import StructOf
 
 
@@ -359,13 +359,13 @@ cdef void fill_rows(Columns* columns, const void* record, size_t count) noexcept
     columns.rows += count
 
 
-cdef uint8_t* column_of(const Columns* columns, const Source* wanted) noexcept nogil:
-    """Where the column with this source is written; NULL when it is not requested."""
+cdef int find_columns(Batch batch, void* found) except -1:
+    """Fill the structure ``RowColumns`` of a table's kernel, which has an address for each of ``row_columns``."""
+    cdef uint8_t** addresses = <uint8_t**>found
     cdef size_t i
-    for i in range(columns.count):
-        if columns.sources[i].place == wanted.place and columns.sources[i].offset == wanted.offset:
-            return columns.sources[i].column
-    return NULL
+    for i, name in enumerate(row_columns(batch.table)):
+        addresses[i] = batch.data(name)
+    return 0
 
 
 # --- Numbers of a record ---

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from enum import IntFlag
+from functools import cache
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -26,9 +27,11 @@ from msmqwire.columns.schema import (
     UINT64,
     Column,
     DataType,
+    ListOf,
     Table,
     Values,
 )
+from msmqwire.columns.views import SPAN_DTYPE
 
 _COLUMN_TYPES: dict[str, DataType] = {
     "u8": UINT8, "u16": UINT16, "u32": UINT32, "u64": UINT64, "guid": GUID, "text": TEXT, "bytes": BYTES, "bits": BOOL,
@@ -206,6 +209,19 @@ def enumerators(tables: Iterable[Table]) -> dict[str, tuple[str, ...]]:
     return {
         member: enumerated(name for other, _, name in stores if other == member) for member, _, name in stores if name
     }
+
+
+@cache  # looked at for every batch that is encoded
+def row_columns(table: Table) -> dict[str, str]:
+    """The columns with a value a row that kernels write and read, each with the type of its values in C."""
+    types = {column.name: _c_type(column.type) for column in table.columns if not column.derived}
+    return {"presence": f"uint{8 * table.presence_width}_t", "violations": "uint32_t", **types}
+
+
+def _c_type(type_: DataType) -> str:
+    if isinstance(type_, ListOf):
+        return "int32_t"
+    return "TextSpan" if type_.dtype == SPAN_DTYPE else {2: "uint16_t", 4: "uint32_t"}.get(type_.width, "uint8_t")
 
 
 def packet_table(

@@ -11,14 +11,14 @@ from libc.string cimport memcmp, memcpy, memset
 from msmqwire.columns._batch cimport DECODED, Batch, Hold
 from msmqwire.columns._convert cimport TextSpan
 from msmqwire.columns._decoder cimport Decoder, decode_payloads
-from msmqwire.columns._layout cimport Columns, Layout, place_of, put_fault
+from msmqwire.columns._layout cimport Columns, Layout, find_columns, place_of, put_fault
 from msmqwire.columns._payloads cimport Payloads, PayloadTable, Span, payload_at
 from msmqwire.mqcn._kernel cimport (
     CHANGE, CODE_COUNT, COUNT_AT, CREATE, DELETE, DISCARDABLE, DOMAIN_CONTROLLER, HAS_BODY, HAS_CHANGE, HAS_GUID,
     HAS_OBJECT, HAS_PATH, HAS_RESERVED, HAS_UPDATE, HEADER_SIZE, INDEX, LIST_COUNT, MACHINE, MASTER_GUID, NO_OBJECT,
     NO_UPDATES, OBJECT, OBJECT_GUID, OPERATION, PART_COUNT, PATH_NAME, PROPERTIES, QUEUE, RESERVED, RESERVED_AT,
-    SECTION_COUNT, SMALLEST_PROPERTY, SMALLEST_UPDATE, TRAILING_BYTES, VERSION, Body, PropertyColumns, Update,
-    no_update, read_body, read_header, read_update_head, read_update_properties, violation_fault,
+    SECTION_COUNT, SMALLEST_PROPERTY, SMALLEST_UPDATE, TRAILING_BYTES, VERSION, Body, PropertyColumns, RowColumns,
+    Update, no_update, read_body, read_header, read_update_head, read_update_properties, violation_fault,
 )
 from msmqwire.mqcn._property_columns cimport derive_members, gather_property
 from msmqwire.wire._fault cimport Fault
@@ -30,7 +30,7 @@ from msmqwire.mqcn.schema import NOTIFICATIONS
 
 cdef enum:
     OPERATIONS_OF_EVENTS = CREATE | CHANGE << 4 | DELETE << 8 | CHANGE << 12
-    COLUMN_COUNT = 12
+    COLUMN_COUNT = sizeof(RowColumns) // sizeof(void*)
 
 cdef enum:
     RESERVED_SIZE = COUNT_AT - RESERVED_AT
@@ -120,23 +120,7 @@ cdef void put_body(Change* change, const uint8_t* guid, const Body* body, size_t
     change.codes[OBJECT] = <uint8_t>(MACHINE - 1 if body.event == 4 else QUEUE - 1)
 
 
-# Where columns are written; NULL for a column not requested
-cdef struct Targets:
-    uint8_t* presence
-    uint8_t* version
-    uint8_t* index
-    uint8_t* operation
-    uint8_t* object
-    uint8_t* object_guid
-    TextSpan* path_name
-    uint8_t* master_guid
-    TextSpan* domain_controller
-    uint32_t* properties
-    uint32_t* violations
-    TextSpan* reserved
-
-
-cdef inline void put_head(const Targets* to, size_t row, const Change* change, bint all_) noexcept nogil:
+cdef inline void put_head(const RowColumns* to, size_t row, const Change* change, bint all_) noexcept nogil:
     """Write what a row has from the head of an update; ``all_`` is a constant: whether every column is requested."""
     if all_ or to.version != NULL:
         to.version[row] = change.codes[VERSION]
@@ -156,24 +140,24 @@ cdef inline void put_head(const Targets* to, size_t row, const Change* change, b
         to.reserved[row] = change.parts[RESERVED]
 
 
-cdef inline void put_rest(const Targets* to, size_t row, const Change* change, bint all_) noexcept nogil:
+cdef inline void put_rest(const RowColumns* to, size_t row, const Change* change, bint all_) noexcept nogil:
     """Write what a row has from its properties."""
     to.presence[row] = <uint8_t>change.presence
     if all_ or to.object != NULL:
         to.object[row] = change.codes[OBJECT]
     if all_ or to.properties != NULL:
-        to.properties[row + 1] = change.counts[PROPERTIES]
+        to.properties[row + 1] = <int32_t>change.counts[PROPERTIES]
     if all_ or to.violations != NULL:
         to.violations[row] = change.violations
 
 
-cdef inline void put_row(const Targets* to, size_t row, const Change* change, bint all_) noexcept nogil:
+cdef inline void put_row(const RowColumns* to, size_t row, const Change* change, bint all_) noexcept nogil:
     put_head(to, row, change, all_)
     put_rest(to, row, change, all_)
 
 
 cdef inline int read_updates(
-    const uint8_t* data, size_t size, bint strict, const Targets* to, const PropertyColumns* items, size_t* row,
+    const uint8_t* data, size_t size, bint strict, const RowColumns* to, const PropertyColumns* items, size_t* row,
     size_t* properties, bint all_, bint wanted, Update* update, Fault* fault,
 ) noexcept nogil:
     """Write the rows of a message of version 1. 0, or -1 with ``fault`` set and rows that do not count."""
@@ -209,7 +193,7 @@ cdef inline int read_updates(
 
 
 cdef int read_text(
-    const uint8_t* data, size_t size, bint strict, const Targets* to, size_t row, size_t properties, Fault* fault
+    const uint8_t* data, size_t size, bint strict, const RowColumns* to, size_t row, size_t properties, Fault* fault
 ) noexcept nogil:
     """Write the row of a message of version 2."""
     cdef Body body
@@ -223,7 +207,7 @@ cdef int read_text(
     return 0
 
 
-cdef void put_bare_row(const Targets* to, size_t row, size_t properties) noexcept nogil:
+cdef void put_bare_row(const RowColumns* to, size_t row, size_t properties) noexcept nogil:
     """Write a null row."""
     cdef Change change
     put_bare(&change, 0, 0, properties)
@@ -231,7 +215,7 @@ cdef void put_bare_row(const Targets* to, size_t row, size_t properties) noexcep
 
 
 cdef inline void read_messages(
-    const PayloadTable* payloads, size_t count, bint strict, const Targets* given, PropertyColumns items,
+    const PayloadTable* payloads, size_t count, bint strict, const RowColumns* given, PropertyColumns items,
     Columns* columns, bint all_, bint wanted,
 ) noexcept nogil:
     """Decode messages; ``all_`` and ``wanted`` are constants: whether every column, and properties, are requested.
@@ -240,7 +224,7 @@ cdef inline void read_messages(
     to change them; other functions get ``given``.
     """
     cdef PayloadTable source = payloads[0]
-    cdef Targets to = given[0]
+    cdef RowColumns to = given[0]
     cdef int32_t* groups = columns.groups
     cdef size_t row = columns.rows
     cdef size_t properties = columns.lists[PROPERTIES].count
@@ -282,22 +266,11 @@ cdef inline void read_messages(
 
 
 cdef class NotificationDecoder(Decoder):
-    cdef Targets to
+    cdef RowColumns to
     cdef PropertyColumns items
 
-    cdef int prepare(self) except -1:
-        self.to.presence = self.column("presence")
-        self.to.version = self.column("version")
-        self.to.index = self.column("index")
-        self.to.operation = self.column("operation")
-        self.to.object = self.column("object")
-        self.to.object_guid = self.column("object_guid")
-        self.to.path_name = <TextSpan*>self.column("path_name")
-        self.to.master_guid = self.column("master_guid")
-        self.to.domain_controller = <TextSpan*>self.column("domain_controller")
-        self.to.properties = <uint32_t*>self.column("properties")
-        self.to.violations = <uint32_t*>self.column("violations")
-        self.to.reserved = <TextSpan*>self.column("reserved")
+    cdef int prepare(self, Batch batch) except -1:
+        find_columns(batch, &self.to)
         self.items.ids = self.columns.lists[PROPERTIES].members[0]
         self.items.values = <TextSpan*>self.columns.lists[PROPERTIES].members[1]
         return 0

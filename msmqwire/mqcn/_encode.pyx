@@ -13,9 +13,10 @@ from libc.string cimport memcpy
 from msmqwire.columns._batch cimport Batch, Hold
 from msmqwire.columns._convert cimport TextSpan
 from msmqwire.columns._encoded cimport Encoded, encode_packets, payload_bytes, reserve_encoded, unusable
+from msmqwire.columns._layout cimport find_columns
 from msmqwire.columns._payloads cimport PayloadTable, payload_at
 from msmqwire.mqcn._kernel cimport (
-    CHANGE, HAS_BODY, HAS_CHANGE, HAS_GUID, HEADER_SIZE, NEVER_WRITTEN, write_body, write_update_head,
+    CHANGE, HAS_BODY, HAS_CHANGE, HAS_GUID, HEADER_SIZE, NEVER_WRITTEN, RowColumns, write_body, write_update_head,
 )
 from msmqwire.wire.simd cimport wire_unlikely
 
@@ -31,51 +32,36 @@ NEEDED = (
 
 
 cdef struct Rows:
+    RowColumns columns
     const int32_t* messages
-    const uint8_t* presence
-    const uint8_t* operation
-    const uint8_t* object
-    const uint8_t* object_guid
-    const TextSpan* path_name
-    const uint8_t* master_guid
-    const TextSpan* domain_controller
-    const int32_t* property_offsets
     const uint8_t* ids
     const TextSpan* values
-    const uint32_t* violations
 
 
 cdef Rows rows_of(Batch batch):
     cdef Rows rows
+    find_columns(batch, &rows.columns)
     rows.messages = <const int32_t*>batch.groups.data
-    rows.presence = batch.data("presence")
-    rows.operation = batch.data("operation")
-    rows.object = batch.data("object")
-    rows.object_guid = batch.data("object_guid")
-    rows.path_name = <const TextSpan*>batch.data("path_name")
-    rows.master_guid = batch.data("master_guid")
-    rows.domain_controller = <const TextSpan*>batch.data("domain_controller")
-    rows.property_offsets = <const int32_t*>batch.data("properties")
     rows.ids = batch.data("properties[].id")
     rows.values = <const TextSpan*>batch.data("properties[].value")
-    rows.violations = <const uint32_t*>batch.data("violations")
     return rows
 
 
 cdef inline bint is_refused(const Rows* rows, size_t row, uint32_t refused) noexcept nogil:
     """Whether a row is null, has no change, or breaks a rule of the encoder."""
-    return not rows.presence[row] & HAS_CHANGE or (rows.violations[row] & refused) != 0
+    return not rows.columns.presence[row] & HAS_CHANGE or (rows.columns.violations[row] & refused) != 0
 
 
 cdef inline size_t write_update(const Rows* rows, size_t row, const uint8_t* payload, uint8_t* target) noexcept nogil:
-    cdef size_t first = <size_t>rows.property_offsets[row]
-    cdef size_t count = <size_t>rows.property_offsets[row + 1] - first
+    cdef const RowColumns* columns = &rows.columns
+    cdef size_t first = <size_t>columns.properties[row]
+    cdef size_t count = <size_t>columns.properties[row + 1] - first
     cdef size_t at
     cdef size_t end
     cdef size_t start
     at = write_update_head(
-        target, rows.operation[row], rows.object_guid + 16 * row if rows.presence[row] & HAS_GUID else NULL,
-        payload + rows.path_name[row].offset, rows.path_name[row].length, rows.master_guid + 16 * row,
+        target, columns.operation[row], columns.object_guid + 16 * row if columns.presence[row] & HAS_GUID else NULL,
+        payload + columns.path_name[row].offset, columns.path_name[row].length, columns.master_guid + 16 * row,
         <uint32_t>count,
     )
     if count:
@@ -91,12 +77,12 @@ cdef inline size_t write_update(const Rows* rows, size_t row, const uint8_t* pay
 cdef size_t write_body_row(
     const Rows* rows, size_t row, const uint8_t* payload, bint closing_space, uint8_t* target
 ) noexcept nogil:
-    cdef uint32_t event = rows.operation[row] + 1
-    cdef const TextSpan* name = &rows.domain_controller[row]
-    if rows.operation[row] == CHANGE and rows.object[row]:
+    cdef uint32_t event = rows.columns.operation[row] + 1
+    cdef const TextSpan* name = &rows.columns.domain_controller[row]
+    if rows.columns.operation[row] == CHANGE and rows.columns.object[row]:
         event = 4
     return write_body(
-        target, event, rows.object_guid + 16 * row, payload + name.offset, name.length, closing_space
+        target, event, rows.columns.object_guid + 16 * row, payload + name.offset, name.length, closing_space
     )
 
 
@@ -123,7 +109,7 @@ cdef size_t encode_messages(
             if wire_unlikely(is_refused(&rows, row, refused)):
                 bad_row[0] = row
                 return message
-            if wire_unlikely(rows.presence[row] & HAS_BODY):
+            if wire_unlikely(rows.columns.presence[row] & HAS_BODY):
                 target[-HEADER_SIZE] = 2
                 target += write_body_row(&rows, row, payload, closing_space, target)
             else:

@@ -13,7 +13,7 @@ The unused byte of 3.3.5.3 may follow either.
 """
 
 from libc.stddef cimport size_t
-from libc.stdint cimport uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from msmqwire.columns._convert cimport TextSpan
@@ -110,6 +110,21 @@ cdef enum PropertySet:
     QUEUE_CHANGES = 0x807f
     MACHINE_KEY = 0x30000
     MACHINE_CHANGES = 0x1ff0000
+
+# Where the columns of notifications are, as ``find_columns`` says; NULL for one that is not requested
+cdef struct RowColumns:
+    uint8_t* presence
+    uint32_t* violations
+    uint8_t* version
+    uint8_t* index
+    uint8_t* operation
+    uint8_t* object
+    uint8_t* object_guid
+    TextSpan* path_name
+    uint8_t* master_guid
+    TextSpan* domain_controller
+    int32_t* properties
+    TextSpan* reserved
 # --- End of the written part ---
 
 

@@ -7,12 +7,14 @@ from libc.string cimport memcpy, memset
 from msmqwire.columns._batch cimport DECODED, Batch
 from msmqwire.columns._convert cimport TextSpan
 from msmqwire.columns._decoder cimport Decoder, decode_payloads
-from msmqwire.columns._layout cimport Layout, fill_rows, hide_incomplete, place_of, put_fault, put_rows, put_whole
+from msmqwire.columns._layout cimport (
+    Layout, fill_rows, find_columns, hide_incomplete, place_of, put_fault, put_rows, put_whole,
+)
 from msmqwire.columns._payloads cimport Payloads, PayloadTable, Span, payload_at
 from msmqwire.mqsd._kernel cimport (
     CORRELATION_ID_AT, CUT_SIZE, ENTERPRISE_ID_AT, HAS_REMOTE, HAS_REPLY, HAS_REQUEST, NETWORKS, REPLY, REPLY_FIELDS,
-    REQUEST_FIELDS, REQUEST_ID_AT, RESPONDING_SITE, SERVERS, SITE_ID_AT, TYPE, ServerColumns, Topology, clear_topology,
-    copy_networks, is_plain_request, read_incomplete, read_plain_reply, read_topology,
+    REQUEST_FIELDS, REQUEST_ID_AT, RESPONDING_SITE, SERVERS, SITE_ID_AT, TYPE, RowColumns, ServerColumns, Topology,
+    clear_topology, copy_networks, is_plain_request, read_incomplete, read_plain_reply, read_topology,
 )
 from msmqwire.wire._fault cimport Fault
 from msmqwire.wire.simd cimport wire_unlikely
@@ -40,27 +42,13 @@ LAYOUT = Layout(
 
 
 cdef class TopologyDecoder(Decoder):
-    cdef uint8_t* enterprise_id     # NULL where a column is not requested
-    cdef uint8_t* request_id
-    cdef uint8_t* site_id
-    cdef uint8_t* correlation_id
-    cdef uint8_t* mask
-    cdef int32_t* network_ends
+    cdef RowColumns to
     cdef uint8_t* networks
-    cdef uint8_t* responding_site_id
-    cdef int32_t* server_ends
     cdef ServerColumns servers
 
-    cdef int prepare(self) except -1:
-        self.enterprise_id = self.column("enterprise_id")
-        self.request_id = self.column("request_id")
-        self.site_id = self.column("site_id")
-        self.correlation_id = self.column("correlation_id")
-        self.mask = self.column("connected_network_mask")
-        self.network_ends = <int32_t*>self.column("connected_networks")
+    cdef int prepare(self, Batch batch) except -1:
+        find_columns(batch, &self.to)
         self.networks = self.columns.lists[NETWORKS].members[0]
-        self.responding_site_id = self.column("responding_site_id")
-        self.server_ends = <int32_t*>self.column("servers")
         self.servers.names = <TextSpan*>self.columns.lists[SERVERS].members[0]
         self.servers.ip = self.columns.lists[SERVERS].members[1]
         self.servers.ipx = self.columns.lists[SERVERS].members[2]
@@ -72,9 +60,7 @@ cdef class TopologyDecoder(Decoder):
         Requests come in long runs, and of a plain one only the GUIDs differ from row to row.
         """
         cdef PayloadTable source = self.payloads.table  # local copies, which no store to a column can change
-        cdef uint8_t* enterprise_id = self.enterprise_id
-        cdef uint8_t* request_id = self.request_id
-        cdef uint8_t* site_id = self.site_id
+        cdef RowColumns to = self.to
         cdef size_t start = row
         cdef size_t stop = self.count
         cdef Topology packet
@@ -83,12 +69,12 @@ cdef class TopologyDecoder(Decoder):
             span = payload_at(&source, row)
             if not is_plain_request(span.data, span.size):
                 break
-            if enterprise_id != NULL:
-                memcpy(enterprise_id + 16 * row, span.data + ENTERPRISE_ID_AT, 16)
-            if request_id != NULL:
-                memcpy(request_id + 16 * row, span.data + REQUEST_ID_AT, 16)
-            if site_id != NULL:
-                memcpy(site_id + 16 * row, span.data + SITE_ID_AT, 16)
+            if to.enterprise_id != NULL:
+                memcpy(to.enterprise_id + 16 * row, span.data + ENTERPRISE_ID_AT, 16)
+            if to.request_id != NULL:
+                memcpy(to.request_id + 16 * row, span.data + REQUEST_ID_AT, 16)
+            if to.site_id != NULL:
+                memcpy(to.site_id + 16 * row, span.data + SITE_ID_AT, 16)
             row += 1
         if row != start:
             clear_topology(&packet)
@@ -107,10 +93,7 @@ cdef class TopologyDecoder(Decoder):
         cdef PayloadTable source = self.payloads.table
         cdef const uint8_t* codes = self.transports.codes
         cdef uint32_t transport = self.transports.code
-        cdef uint8_t* correlation_id = self.correlation_id
-        cdef uint8_t* site_id = self.responding_site_id
-        cdef int32_t* network_ends = self.network_ends + 1
-        cdef int32_t* server_ends = self.server_ends + 1
+        cdef RowColumns to = self.to
         cdef uint8_t* networks = self.networks
         cdef ServerColumns servers = self.servers
         cdef size_t network = self.columns.lists[NETWORKS].count
@@ -131,17 +114,17 @@ cdef class TopologyDecoder(Decoder):
                 transport = codes[row]
             if not read_plain_reply(span.data, span.size, transport, &servers, &entries, &packet, &fault):
                 break
-            memcpy(correlation_id + 16 * row, span.data + CORRELATION_ID_AT, 16)
+            memcpy(to.correlation_id + 16 * row, span.data + CORRELATION_ID_AT, 16)
             copy_networks(networks + 16 * network, &packet, span.size)
             network += packet.counts[NETWORKS]
-            network_ends[row] = <int32_t>network
-            memcpy(site_id + 16 * row, packet.sections[RESPONDING_SITE], 16)
-            server_ends[row] = <int32_t>entries
+            to.connected_networks[row + 1] = <int32_t>network
+            memcpy(to.responding_site_id + 16 * row, packet.sections[RESPONDING_SITE], 16)
+            to.servers[row + 1] = <int32_t>entries
             row += 1
         if row != start:
             self.columns.lists[NETWORKS].count = network
             self.columns.lists[SERVERS].count = entries
-            memset(self.mask + 4 * start, 0, 4 * (row - start))
+            memset(to.connected_network_mask + start, 0, 4 * (row - start))
             clear_topology(&alike)
             alike.presence = DECODED | HAS_REPLY | HAS_REMOTE
             alike.codes[TYPE] = REPLY - 1
@@ -194,11 +177,11 @@ cdef class TopologyDecoder(Decoder):
 
     cdef void decode(self) noexcept nogil:
         cdef bint requests = (
-            self.enterprise_id != NULL or self.request_id != NULL or self.site_id != NULL
+            self.to.enterprise_id != NULL or self.to.request_id != NULL or self.to.site_id != NULL
         ) and self.payloads.table.lost == NULL  # what is there of an IPX form can look like a plain request
         cdef bint replies = (
-            self.correlation_id != NULL and self.mask != NULL and self.network_ends != NULL
-            and self.responding_site_id != NULL and self.server_ends != NULL
+            self.to.correlation_id != NULL and self.to.connected_network_mask != NULL
+            and self.to.connected_networks != NULL and self.to.responding_site_id != NULL and self.to.servers != NULL
         )
         cdef size_t row = 0
         while row < self.count:

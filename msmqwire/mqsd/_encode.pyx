@@ -7,10 +7,11 @@ from libc.string cimport memcpy
 from msmqwire.columns._batch cimport DECODED, Batch
 from msmqwire.columns._convert cimport TextSpan
 from msmqwire.columns._encoded cimport Encoded, Encoder, encode_packets, encode_rows, payload_bytes, unusable
+from msmqwire.columns._layout cimport find_columns
 from msmqwire.columns._payloads cimport PayloadTable, payload_at
 from msmqwire.mqsd._kernel cimport (
-    CLOSING_SIZE, DIRECTORY_SERVICE_SERVER_SIZE_AT, FLAGS_SIZE, IPX_NETWORKS_AT, REPLY_FIXED_SIZE, REQUEST, Field,
-    ServerColumns, write_flags, write_reply, write_request,
+    CLOSING_SIZE, DIRECTORY_SERVICE_SERVER_SIZE_AT, FLAGS_SIZE, IPX_NETWORKS_AT, REPLY, REPLY_FIXED_SIZE, REQUEST,
+    Field, RowColumns, ServerColumns, write_flags, write_reply, write_request,
 )
 from msmqwire.wire.cursor cimport store_u32
 from msmqwire.wire.simd cimport wire_unlikely
@@ -18,46 +19,38 @@ from msmqwire.wire.simd cimport wire_unlikely
 from msmqwire.errors import EncodeError
 
 from msmqwire.mqsd._packet import encode
-from msmqwire.mqsd.schema import FIELDS, TOPOLOGY
+from msmqwire.mqsd.schema import FIELDS, TOPOLOGY, own_columns
 
-REQUEST_NEEDS = ("enterprise_id", "request_id", "site_id", "ipx_networks")
-REPLY_NEEDS = ("correlation_id", "connected_network_mask", "connected_networks", "responding_site_id", "servers")
+REQUEST_NEEDS, REPLY_NEEDS = own_columns(REQUEST), own_columns(REPLY)
 
 cdef enum:
     SMALLEST_SERVER = 8  # bytes of an entry with the code unit that closes it
 
 
-# Columns of a batch; NULL for those not requested
+# A batch that is encoded
 cdef struct Rows:
-    const uint8_t* presence
-    const uint32_t* violations
-    const uint8_t* type
+    RowColumns columns
     bint requests                  # whether the batch has all that a request needs, likewise for a reply
     bint replies
-    const uint8_t* guids[4]        # of a request: three; then the CorrelationID
-    const int32_t* ipx_ends
     const uint8_t* ipx_networks
-    const uint32_t* mask
-    const int32_t* network_ends
     const uint8_t* networks
     size_t network_count           # of all rows
-    const uint8_t* site
-    const int32_t* server_ends
     ServerColumns servers
 
 
 cdef inline size_t write_reply_row(
     const Rows* rows, size_t row, const uint8_t* payload, uint8_t* target
 ) noexcept nogil:
-    cdef size_t network = <size_t>rows.network_ends[row]
-    cdef size_t count = <size_t>rows.network_ends[row + 1] - network
-    cdef size_t server = <size_t>rows.server_ends[row]
-    cdef size_t last = <size_t>rows.server_ends[row + 1]
+    cdef size_t network = <size_t>rows.columns.connected_networks[row]
+    cdef size_t count = <size_t>rows.columns.connected_networks[row + 1] - network
+    cdef size_t server = <size_t>rows.columns.servers[row]
+    cdef size_t last = <size_t>rows.columns.servers[row + 1]
+    cdef uint32_t mask = rows.columns.connected_network_mask[row]
     cdef const TextSpan* names = rows.servers.names
     cdef uint8_t* array
     cdef size_t first
     cdef size_t size
-    write_reply(target, rows.guids[3] + 16 * row, <uint32_t>count, rows.mask[row], 0)
+    write_reply(target, rows.columns.correlation_id + 16 * row, <uint32_t>count, mask, 0)
     # Four at once, of which what follows is written over those too many; ``largest`` leaves room
     if count <= 4 and network + 4 <= rows.network_count:
         memcpy(target + REPLY_FIXED_SIZE, rows.networks + 16 * network, 64)
@@ -66,7 +59,7 @@ cdef inline size_t write_reply_row(
     array = target + REPLY_FIXED_SIZE + 16 * count
     if server == last:
         return <size_t>(array - target)
-    memcpy(array, rows.site + 16 * row, 16)
+    memcpy(array, rows.columns.responding_site_id + 16 * row, 16)
     array += 16
     # The entries of a row are neighbours in its payload, so that their names and what closes them are copied together
     first = names[server].offset - FLAGS_SIZE
@@ -86,16 +79,17 @@ cdef inline size_t write_row(
 ) noexcept nogil:
     """Write a row and return its size; 0 when it is refused."""
     cdef size_t first
-    if wire_unlikely(not rows.presence[row] & DECODED or rows.violations[row]):
+    if wire_unlikely(not rows.columns.presence[row] & DECODED or rows.columns.violations[row]):
         return 0
-    if rows.type[row] != REQUEST - 1:
+    if rows.columns.type[row] != REQUEST - 1:
         return write_reply_row(rows, row, payload_at(payloads, row).data, target) if rows.replies else 0
     if wire_unlikely(not rows.requests):
         return 0
-    first = <size_t>rows.ipx_ends[row]
+    first = <size_t>rows.columns.ipx_networks[row]
     return write_request(
-        target, rows.guids[0] + 16 * row, rows.guids[1] + 16 * row, rows.guids[2] + 16 * row,
-        rows.ipx_networks + 4 * first, <uint32_t>(<size_t>rows.ipx_ends[row + 1] - first),
+        target, rows.columns.enterprise_id + 16 * row, rows.columns.request_id + 16 * row,
+        rows.columns.site_id + 16 * row,
+        rows.ipx_networks + 4 * first, <uint32_t>(<size_t>rows.columns.ipx_networks[row + 1] - first),
     )
 
 
@@ -104,22 +98,12 @@ cdef class TopologyEncoder(Encoder):
 
     def __cinit__(self, Batch batch):
         cdef Rows* rows = &self.rows
-        rows.presence = batch.data("presence")
-        rows.violations = <const uint32_t*>batch.data("violations")
-        rows.type = batch.data("type")
+        find_columns(batch, &rows.columns)
         rows.requests = all([batch.wants(name) for name in REQUEST_NEEDS])
         rows.replies = all([batch.wants(name) for name in REPLY_NEEDS])
-        rows.guids = [
-            batch.data("enterprise_id"), batch.data("request_id"), batch.data("site_id"), batch.data("correlation_id")
-        ]
-        rows.ipx_ends = <const int32_t*>batch.data("ipx_networks")
         rows.ipx_networks = batch.data("ipx_networks[]")
-        rows.mask = <const uint32_t*>batch.data("connected_network_mask")
-        rows.network_ends = <const int32_t*>batch.data("connected_networks")
         rows.networks = batch.data("connected_networks[]")
         rows.network_count = batch.counts.get("connected_networks[]", 0)
-        rows.site = batch.data("responding_site_id")
-        rows.server_ends = <const int32_t*>batch.data("servers")
         rows.servers.names = <TextSpan*>batch.data("servers[].name")
         rows.servers.ip = batch.data("servers[].ip")
         rows.servers.ipx = batch.data("servers[].ipx")
@@ -147,7 +131,7 @@ cdef class TopologyEncoder(Encoder):
         return IPX_NETWORKS_AT * batch.length + lists + payload_bytes(batch)
 
     cdef object refusal(self, size_t row):
-        cdef bint request = self.rows.type[row] == REQUEST - 1
+        cdef bint request = self.rows.columns.type[row] == REQUEST - 1
         cdef Field field = Field.EnterpriseID if request else Field.CorrelationID
         error = unusable(self.batch, FIELDS[Field.Type], row)
         if error is not None:

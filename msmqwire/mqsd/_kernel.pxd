@@ -97,6 +97,23 @@ cdef enum:
 cdef enum:
     TRAILING
     PART_COUNT
+
+# Where the columns of topology are, as ``find_columns`` says; NULL for one that is not requested
+cdef struct RowColumns:
+    uint8_t* presence
+    uint32_t* violations
+    uint8_t* type
+    uint8_t* version
+    uint8_t* enterprise_id
+    uint8_t* request_id
+    uint8_t* site_id
+    int32_t* ipx_networks
+    uint8_t* correlation_id
+    uint32_t* connected_network_mask
+    int32_t* connected_networks
+    uint8_t* responding_site_id
+    int32_t* servers
+    TextSpan* trailing
 # --- End of the written part ---
 
 

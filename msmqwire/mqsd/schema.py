@@ -128,6 +128,12 @@ FIELDS = fault_names(HEADERS)
 TOPOLOGY = packet_table("topology", "[MS-MQSD] 2.2", HEADERS, FIELDS, Violation)
 
 
+def own_columns(kind: int) -> tuple[str, ...]:
+    """The columns of packets of one Type that the packets of the other do not have."""
+    headers = (header for header in HEADERS if header.when.startswith(f"type == {kind}"))
+    return enumerated(row.column for header in headers for row in header.fields)
+
+
 def _columns_of(kind: int) -> tuple[str, ...]:
     other = f"type == {3 - kind}"
     columns = [row.column for header in HEADERS if not header.when.startswith(other) for row in header.fields]
