@@ -1,13 +1,13 @@
 """The table for people, drawn as rows come, in widths that the first rows need.
 
-``pyarrow.compute`` draws the rows whose cells fit; cells that must be folded are drawn a row at a time.
+``pyarrow.compute`` draws all rows at once; only texts that must be folded are folded one at a time.
 """
 
 from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import zip_longest
 from typing import TYPE_CHECKING
@@ -21,7 +21,7 @@ from rich.text import Text
 
 from msmqwire.capture.schema import CAPTURE
 from msmqwire.cli.console import printable
-from msmqwire.cli.formats.cells import Array, integer, joined, lists_like, pc, text, utf8_of
+from msmqwire.cli.formats.cells import Array, integer, joined, lists_like, pc, replaced, text, utf8_of
 from msmqwire.cli.formats.people import MOST_ITEMS, column, filled, items, phrase, route, shown, title, titles_of
 from msmqwire.columns.plain import strings
 
@@ -39,8 +39,6 @@ _MAYBE_WIDE = re.compile("[^ -\u02ff→…]")
 _MAYBE_WIDE_RE2 = r"[^ -\x{2ff}→…\n]"
 _STYLES = re.compile("\x1b\\[[0-9;]*m")
 _WORD = re.compile(r"\s*\S+\s*")
-
-Row = list[str]
 
 
 class Writer:
@@ -76,7 +74,7 @@ class Writer:
         headers, layout = self._layout.headers, self._layout
         heading = not self._begun or file != self._file
         if heading:
-            first = [list(row) for row in zip(*(cell.slice(0, _FIRST).to_pylist() for cell in cells), strict=True)]
+            first = list(zip(*(cell.slice(0, _FIRST).to_pylist() for cell in cells), strict=True))
             self._widths = _widths(headers, first, self._terminal.width, layout.last)
             lines = [] if file is None else [self._terminal.styled(printable(file), "bold")]
             if self._widths is not None:
@@ -86,23 +84,10 @@ class Writer:
             self._sink.write("".join([f"{line}\n" for line in lines]).encode())
         self._begun, self._file = True, file
         if self._widths is None:
-            drawn, fits = layout.records(cells, self._terminal.width)
+            drawn = layout.records(cells, self._terminal.width)
         else:
-            drawn, fits = _drawn_beside(cells, self._widths, layout.numbers)
-        self._sink.write(utf8_of(joined(self._folded(drawn, fits, cells), "\n")))
-
-    def _folded(self, drawn: Array, fits: Array, cells: list[Array]) -> Array:
-        """The drawn rows; those that do not fit are drawn anew with folded cells."""
-        if pc.all(fits).as_py():
-            return drawn
-        folded = []
-        for row in zip(*(cell.filter(pc.invert(fits)).to_pylist() for cell in cells), strict=True):
-            if self._widths is None:
-                lines = [*self._layout.record(list(row), self._terminal.width), ""]
-            else:
-                lines = list(_beside(list(row), self._widths, self._layout.numbers))
-            folded.append("\n".join(lines))
-        return pc.replace_with_mask(drawn, pc.invert(fits), strings(folded))
+            drawn = _drawn_beside(cells, self._widths, layout.numbers)
+        self._sink.write(utf8_of(joined(drawn, "\n")))
 
 
 class _Terminal:
@@ -146,19 +131,12 @@ class _Columns:
     def cells(self, rows: pa.RecordBatch) -> list[Array]:
         return [pc.fill_null(column(rows, name, whole=True), text("")) for name in rows.schema.names]
 
-    def records(self, cells: list[Array], width: int) -> tuple[Array, Array]:
+    def records(self, cells: list[Array], width: int) -> Array:
         parts: list[Array | str] = []
         for label, cell in zip(self._labels, cells, strict=True):
-            parts += [label, cell, "\n"]
-        drawn = joined(*parts)
-        return drawn, _fitting(drawn, width)
-
-    def record(self, row: Row, width: int) -> Iterator[str]:
-        for label, cell in zip(self._labels, row, strict=True):
             size = _size(label)
-            for line in _folded_lines(cell, max(1, width - size)):
-                yield label + line
-                label = " " * size
+            parts += [label, _folded_texts(cell, max(1, width - size), margin=size), "\n"]
+        return joined(*parts)
 
 
 class _Packets:
@@ -179,15 +157,10 @@ class _Packets:
         place = [shown(rows["frame"]), column(rows, "time"), route(rows)]
         return [*(pc.fill_null(cell, text("")) for cell in place), self._packets(rows)]
 
-    def records(self, cells: list[Array], width: int) -> tuple[Array, Array]:
+    def records(self, cells: list[Array], width: int) -> Array:
         *place, packet = cells
-        drawn = joined(pc.binary_join_element_wise(*place, text("  ")), "\n", packet, "\n")
-        return drawn, _fitting(drawn, width)
-
-    def record(self, row: Row, width: int) -> Iterator[str]:
-        *place, packet = row
-        yield from _folded_lines("  ".join(place), width)
-        yield from _folded_lines(packet, width)
+        head = pc.binary_join_element_wise(*place, text("  "))
+        return joined(_folded_texts(head, width), "\n", _folded_texts(packet, width), "\n")
 
     def _packets(self, rows: pa.RecordBatch) -> Array:
         fields = {name: filled(rows, name) for name in self._fields}
@@ -237,22 +210,24 @@ def _by_file(rows: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
         start = end
 
 
-def _drawn_beside(cells: list[Array], widths: list[int], numbers: frozenset[int]) -> tuple[Array, Array]:
-    """Cells beside each other, and which rows need no folding."""
+def _drawn_beside(cells: list[Array], widths: list[int], numbers: frozenset[int]) -> Array:
+    """Cells beside each other; rows with a cell to be folded, other than the last one, are drawn a row at a time."""
     *front, last = cells
-    padded = [
-        pc.utf8_lpad(cell, width) if at in numbers else pc.utf8_rpad(cell, width)
-        for at, (cell, width) in enumerate(zip(front, widths, strict=False))
-    ]
-    margin = " " * (sum(widths[:-1]) + len(_GAP) * len(front))
-    fits = _fitting(cells[0], widths[0])
-    for cell, width in zip(cells[1:], widths[1:], strict=True):
-        fits = pc.and_(fits, _fitting(cell, width))
-    lines = pc.binary_join_element_wise(*padded, pc.replace_substring(last, "\n", "\n" + margin), text(_GAP))
-    return pc.utf8_rtrim(lines, " "), fits
+    unfit = pa.repeat(False, len(last))
+    padded = []
+    for at, (cell, width) in enumerate(zip(front, widths, strict=False)):
+        unfit = pc.or_(unfit, pc.match_substring_regex(cell, _unfit(width)))
+        padded.append(pc.utf8_lpad(cell, width) if at in numbers else pc.utf8_rpad(cell, width))
+    margin = sum(widths[:-1]) + len(_GAP) * len(front)
+    lines = pc.binary_join_element_wise(*padded, _folded_texts(last, widths[-1], margin=margin), text(_GAP))
+    lines = pc.utf8_rtrim(lines, " ")
+    if not pc.any(unfit).as_py():
+        return lines
+    rows = zip(*(cell.filter(unfit).to_pylist() for cell in cells), strict=True)
+    return pc.replace_with_mask(lines, unfit, strings(["\n".join(_beside(row, widths, numbers)) for row in rows]))
 
 
-def _beside(row: Row, widths: list[int], numbers: frozenset[int]) -> Iterator[str]:
+def _beside(row: Sequence[str], widths: list[int], numbers: frozenset[int]) -> Iterator[str]:
     """The lines of cells beside each other, folded to their widths."""
     *front, last = [_folded_lines(cell, width) for cell, width in zip(row, widths, strict=True)]
     height = max(map(len, front), default=0)
@@ -266,10 +241,16 @@ def _beside(row: Row, widths: list[int], numbers: frozenset[int]) -> Iterator[st
     yield from [margin + line for line in last[height:]]
 
 
-def _fitting(array: Array, width: int) -> Array:
-    """Which texts have only lines that are known to be no longer than a width."""
+def _folded_texts(array: Array, width: int, *, margin: int = 0) -> Array:
+    """Texts with lines no longer than a width; blanks are before all lines but the first."""
+    folded = replaced(array, _unfit(width), lambda value: "\n".join(_folded_lines(value, width)))
+    return pc.replace_substring(folded, "\n", "\n" + " " * margin)
+
+
+def _unfit(width: int) -> str:
+    """The pattern of RE2 of texts that may have a line longer than a width."""
     limit = min(width, _MOST_REPEATED - 1) + 1
-    return pc.invert(pc.match_substring_regex(array, f"[^\n]{{{limit},}}|{_MAYBE_WIDE_RE2}"))
+    return f"[^\n]{{{limit},}}|{_MAYBE_WIDE_RE2}"
 
 
 def _size(text: str) -> int:
@@ -311,7 +292,7 @@ def _folds(line: str, width: int) -> list[str]:
 _CONSOLE = Console(file=io.StringIO())
 
 
-def _widths(headers: tuple[str, ...], rows: list[Row], width: int, keep: int) -> list[int] | None:
+def _widths(headers: tuple[str, ...], rows: Sequence[Sequence[str]], width: int, keep: int) -> list[int] | None:
     """A width for each column: what the first rows need, and the rest for the last one; None if they do not fit.
 
     The last column needs ``keep``, if it is that wide. To make space for it, columns before it are folded at blanks,
