@@ -11,18 +11,20 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from msmqwire.cli.console import printable
 
 if TYPE_CHECKING:
+    from rich.live import Live
+    from rich.progress import Progress
     from rich.text import Text
 
-    from msmqwire.spark.pipeline import Progress
+    from msmqwire.spark.pipeline import Progress as RunProgress
 
 # Shorter commands need no line
 _DELAY = 0.5
-_INTERVAL = 0.1
 
 
 def _is_drawn(wanted: bool) -> bool:
@@ -31,30 +33,28 @@ def _is_drawn(wanted: bool) -> bool:
 
 
 @contextlib.contextmanager
-def _line(
-    total: int | None, *columns: Any, delay: float = _DELAY, interval: float = _INTERVAL
-) -> Iterator[Callable[..., None]]:
-    """A function that draws a line of rich with a number, and a note."""
+def _drawn(display: Progress | Live) -> Iterator[None]:
+    """Draw a display of rich while the block runs, from ``_DELAY`` on."""
+    timer = threading.Timer(_DELAY, display.start)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+        display.stop()
+
+
+@contextlib.contextmanager
+def _line(total: int | None, what: str, *columns: Any) -> Iterator[Callable[..., None]]:
+    """A function that updates a line of rich with a number, and a note."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress
 
-    what, *others = columns
-    line = Progress(what, BarColumn(), *others, console=Console(stderr=True), transient=True, auto_refresh=False)
-    task = line.add_task("", total=total, note="")
-    due = time.monotonic() + delay
-
-    def update(completed: int, **fields: Any) -> None:
-        nonlocal due
-        if (now := time.monotonic()) >= due:
-            due = now + interval
-            line.start()
-            line.update(task, completed=completed, **fields)
-            line.refresh()
-
-    try:
-        yield update
-    finally:
-        line.stop()
+    line = Progress(what, BarColumn(), *columns, console=Console(stderr=True), transient=True)
+    with _drawn(line):
+        yield partial(line.update, line.add_task("", total=total, note=""))
 
 
 @contextlib.contextmanager
@@ -65,9 +65,9 @@ def progress(inputs: Sequence[str], *, wanted: bool) -> Iterator[Callable[[int],
         return
     from rich.progress import DownloadColumn, TimeRemainingColumn, TransferSpeedColumn
 
-    columns = "reading", DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn()
-    with _line(_total(inputs), *columns) as update:
-        yield update
+    columns = DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn()
+    with _line(_total(inputs), "reading", *columns) as update:
+        yield lambda size: update(completed=size)
 
 
 @contextlib.contextmanager
@@ -79,11 +79,11 @@ def message_progress(total: int | None, *, wanted: bool) -> Iterator[Callable[[i
     from rich.progress import MofNCompleteColumn, TimeElapsedColumn
 
     with _line(total, "sending", MofNCompleteColumn(), "acknowledged", TimeElapsedColumn()) as update:
-        yield update
+        yield lambda number: update(completed=number)
 
 
 @contextlib.contextmanager
-def capture_progress(*, wanted: bool) -> Iterator[Callable[[Progress], None] | None]:
+def capture_progress(*, wanted: bool) -> Iterator[Callable[[RunProgress], None] | None]:
     """A function that draws how many captures are decoded; None if nothing is drawn."""
     if not _is_drawn(wanted):
         yield None
@@ -91,12 +91,12 @@ def capture_progress(*, wanted: bool) -> Iterator[Callable[[Progress], None] | N
     from rich.progress import MofNCompleteColumn, TimeElapsedColumn
 
     started = time.monotonic()
-    columns = "decoding", MofNCompleteColumn(), "captures{task.fields[note]}", TimeElapsedColumn()
-    with _line(None, *columns, delay=0, interval=0) as update:
+    columns = MofNCompleteColumn(), "captures{task.fields[note]}", TimeElapsedColumn()
+    with _line(None, "decoding", *columns) as update:
 
-        def show(done: Progress) -> None:
+        def show(done: RunProgress) -> None:
             rate = f", {done.frames / (time.monotonic() - started):,.0f} frames/s" if done.frames else ""
-            update(done.captures, total=done.total, note=rate)
+            update(completed=done.captures, total=done.total, note=rate)
 
         yield show
 
@@ -111,16 +111,8 @@ def countdown(*, wanted: bool) -> Iterator[Callable[[str, float], None]]:
     from rich.live import Live
 
     line = _Countdown()
-    live = Live(line, console=Console(stderr=True), transient=True, refresh_per_second=1 / _INTERVAL)
-    timer = threading.Timer(_DELAY, live.start)
-    timer.daemon = True
-    timer.start()
-    try:
+    with _drawn(Live(line, console=Console(stderr=True), transient=True, refresh_per_second=10)):
         yield line.wait_for
-    finally:
-        timer.cancel()
-        timer.join()
-        live.stop()
 
 
 class _Countdown:
