@@ -75,7 +75,7 @@ class _Packet:
 
     line: int
     table: str
-    rows: tuple[Row, ...]
+    rows: list[Row]
 
     @property
     def transport(self) -> str:
@@ -101,7 +101,7 @@ def run(options: argparse.Namespace) -> int:
     if options.format == "pcap" and is_terminal(options.output):
         raise CommandError("a capture is not for a terminal: name a file with -o, redirect the output, or use -T hex")
     with _opened(options.file) as file:
-        packets = list(_packets(_rows(file, options)))
+        packets = _packets(_rows(file, options))
     carried = {_identity(packet.rows[0]) for packet in packets if packet.table == "messages"}
     packets = [each for each in packets if each.table != "notifications" or _identity(each.rows[0]) not in carried]
     written = [packet for packet in packets if not packet.is_left_out]
@@ -170,25 +170,18 @@ def _table_of(row: Row) -> str:
     raise ValueError(f"no table has its columns; {likely}, which has most of them, has no {more}")
 
 
-def _packets(rows: Iterable[tuple[int, str, dict[str, Any]]]) -> Iterator[_Packet]:
-    """Group rows into packets."""
+def _packets(rows: Iterable[tuple[int, str, dict[str, Any]]]) -> list[_Packet]:
+    """Group rows into packets: a notification belongs to the message of the notification before it, or begins one."""
     from msmqwire.mqcn.schema import begins_message
 
-    held: list[dict[str, Any]] = []
-    start = 0
+    packets: list[_Packet] = []
     for line, table, row in rows:
-        if table == "notifications" and held and not begins_message(row) and _identity(row) == _identity(held[0]):
-            held.append(row)
-            continue
-        if held:
-            yield _Packet(start, "notifications", tuple(held))
-            held = []
-        if table == "notifications":
-            start, held = line, [row]
+        last = packets[-1] if packets and packets[-1].table == table == "notifications" else None
+        if last is not None and not begins_message(row) and _identity(row) == _identity(last.rows[0]):
+            last.rows.append(row)
         else:
-            yield _Packet(line, table, (row,))
-    if held:
-        yield _Packet(start, "notifications", tuple(held))
+            packets.append(_Packet(line, table, [row]))
+    return packets
 
 
 def _identity(row: Row) -> tuple[str, ...]:
