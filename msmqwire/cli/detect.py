@@ -101,9 +101,9 @@ def detect(
     detector = Detector(options.expect)
     more = {} if summary is None else COLUMNS
     columns = {table: (*names, *more.get(table, ())) for table, names in EVIDENCE.items()}
-    with inputs.rows(columns, lambda names, how: CapturedRows(names, how, more)) as rows:
+    with inputs.rows(columns, lambda names, how: CapturedRows(names, how, more)) as (rows, counts):
         for table, batch in rows:
             detector.add(table, batch)
             if summary is not None:
                 summary.add(table, batch)
-    return detector, *rows.counts(payloads=False)
+    return detector, *counts(payloads=False)

@@ -6,7 +6,7 @@ import argparse
 import contextlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from msmqwire.cli.arguments import CAPTURE_HELP, capture_files, read_options, usable_cores
 from msmqwire.cli.console import CommandError, optional
@@ -25,23 +25,10 @@ def add_captures_or_lake(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--lake", metavar="LAKE", help="a lake of msmqwire pipeline, in place of captures")
 
 
-class Rows:
-    """Batches of rows, each with the name of its table.
-
-    Attributes
-    ----------
-    counts : callable
-        After the last batch: the lines and the exit status of reading, as ``msmqwire.cli.counts.counts`` has them.
-    """
-
-    def __init__(
-        self, batches: Iterator[tuple[str, pa.RecordBatch]], counts: Callable[..., tuple[list[str], int]]
-    ) -> None:
-        self._batches = batches
-        self.counts = counts
-
-    def __iter__(self) -> Iterator[tuple[str, pa.RecordBatch]]:
-        return self._batches
+#: Batches of rows, each with the name of its table.
+Rows: TypeAlias = "Iterator[tuple[str, pa.RecordBatch]]"
+#: After the last batch: the lines and the exit status of reading, as ``msmqwire.cli.counts.counts`` has them.
+Counts: TypeAlias = Callable[..., tuple[list[str], int]]
 
 
 class Inputs:
@@ -75,14 +62,15 @@ class Inputs:
         self,
         columns: Mapping[str, Collection[str]],
         read: Callable[[Sequence[str], ReadOptions], TablesReader] | None = None,
-    ) -> Iterator[Rows]:
-        """The rows that the options select, of each table with its columns; of a lake with ``time_ns`` as well.
+    ) -> Iterator[tuple[Rows, Counts]]:
+        """The rows that the options select, of each table with its columns, and how to count them after the last one.
 
+        Rows of a lake have ``time_ns`` as well.
         ``read`` reads the captures in place of ``read_tables``.
         """
         options = self._options
         if options.lake:
-            yield Rows(_lake_rows(options, columns), partial(_lake_counts, options))
+            yield _lake_rows(options, columns), partial(_lake_counts, options)
             return
         from msmqwire.capture import read_tables
         from msmqwire.insight.groups import BLOCK_SIZE
@@ -98,10 +86,10 @@ class Inputs:
             read(self.captures, how) if read else read_tables(self.captures, columns, how) as reader,
             progress(self.captures, wanted=not options.quiet) as show,
         ):
-            yield Rows(_shown(reader, show), partial(counts, reader, self._refused))
+            yield _shown(reader, show), partial(counts, reader, self._refused)
 
 
-def _shown(reader: TablesReader, show: Callable[[int], None]) -> Iterator[tuple[str, pa.RecordBatch]]:
+def _shown(reader: TablesReader, show: Callable[[int], None]) -> Rows:
     for each in reader:
         yield each
         show(reader.stats.bytes_read)
@@ -117,9 +105,7 @@ def _check_lake(options: argparse.Namespace, table: str) -> None:
         raise CommandError(f"{options.lake}: has no table {table}, which msmqwire pipeline makes")
 
 
-def _lake_rows(
-    options: argparse.Namespace, columns: Mapping[str, Collection[str]]
-) -> Iterator[tuple[str, pa.RecordBatch]]:
+def _lake_rows(options: argparse.Namespace, columns: Mapping[str, Collection[str]]) -> Rows:
     from msmqwire.spark import lake
 
     chosen = read_options(options, [])

@@ -63,10 +63,10 @@ def run(options: argparse.Namespace) -> int:
 
     inputs = Inputs(options, "notifications")
     directory = None if options.directory is None else open_directory(options.directory)
-    with inputs.rows({"notifications": (*COLUMNS, "stream_offset")}) as rows:
+    with inputs.rows({"notifications": (*COLUMNS, "stream_offset")}) as (rows, counts):
         found = replay(_in_order(rows) if options.lake else _batches(rows), at=options.at, directory=directory)
     verdicts = _print(options, found.queues, directory)
-    status = report(*rows.counts(), quiet=options.quiet)
+    status = report(*counts(), quiet=options.quiet)
     if not options.quiet:
         say(
             f"{counted(found.messages, 'notification message')}: {counted(len(found.queues), 'queue')}, "

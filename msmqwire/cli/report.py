@@ -74,7 +74,7 @@ def _first_messages(inputs: Inputs) -> list[dict[str, Any]]:
 
     if "-" in inputs.captures:
         return []
-    with inputs.rows({"messages": MESSAGE_COLUMNS}) as rows:
+    with inputs.rows({"messages": MESSAGE_COLUMNS}) as (rows, _):
         return list(islice(_records(rows), MOST_MESSAGES))
 
 

@@ -76,10 +76,10 @@ def run(options: argparse.Namespace) -> int:
     if format == "table":
         optional("rich", "the format table")
     summary = Summary()
-    with Inputs(options).rows(COLUMNS) as rows:
+    with Inputs(options).rows(COLUMNS) as (rows, counts):
         for table, batch in rows:
             summary.add(table, batch)
-    status = report(*rows.counts(), quiet=options.quiet)
+    status = report(*counts(), quiet=options.quiet)
     _write(options, format, summary)
     return status
 
