@@ -190,13 +190,13 @@ def _rewritten(part: Part, data: bytes, pseudonyms: Pseudonyms) -> bytes:
     if name == "ConnectedNetworkArray":
         return b"".join(_guid(data[at : at + 16], pseudonyms) for at in range(0, len(data), 16))
     if name in _CONTENTS or kind == "pad":
-        return pseudonyms.blank(data)
+        return bytes(len(data))
     return data
 
 
 def _guid(data: bytes, pseudonyms: Pseudonyms) -> bytes:
     # Fewer bytes are the beginning of a GUID in a packet that lacks the others
-    return pseudonyms.guid(UUID(bytes_le=data)).bytes_le if len(data) == 16 else pseudonyms.blank(data)
+    return pseudonyms.guid(UUID(bytes_le=data)).bytes_le if len(data) == 16 else bytes(len(data))
 
 
 def _text(data: bytes, pseudonyms: Pseudonyms) -> bytes:
@@ -235,7 +235,7 @@ def _rewrite_message(payload: bytes, rewritten: bytearray, pseudonyms: Pseudonym
     for name in ("srmp_envelope", "soap_header", "soap_body"):
         _rewrite_span(batch[name], payload, rewritten, lambda data: _text(data, pseudonyms))
     for name in ("http_body", "multi_queue_signature", "trailing"):
-        _rewrite_span(batch[name], payload, rewritten, pseudonyms.blank)
+        _rewrite_span(batch[name], payload, rewritten, lambda data: bytes(len(data)))
     if further is not None:
         _rewrite_queues(batch, further, payload, rewritten, pseudonyms)
     start, size = int(batch["body"].offset[0]), int(batch["body"].length[0])
@@ -292,10 +292,10 @@ def _notification(body: bytes, pseudonyms: Pseudonyms) -> bytes | None:
     try:
         message = mqcn.decode(body)
         for space in (True, False):
-            size = len(mqcn.encode_body(message, closing_space=space, enforce=False)) - 1
-            if mqcn.encode_body(message, closing_space=space, enforce=False)[:-1] == body[:size]:
+            written = mqcn.encode_body(message, closing_space=space, enforce=False)[:-1]
+            if body.startswith(written):
                 renamed = mqcn.encode_body(_renamed(message, pseudonyms), closing_space=space, enforce=False)[:-1]
-                return renamed + bytes(len(body) - size) if len(renamed) == size else None
+                return renamed + bytes(len(body) - len(written)) if len(renamed) == len(written) else None
     except MsmqWireError:
         pass
     return None
@@ -333,5 +333,5 @@ def _renamed_value(value: Any, pseudonyms: Pseudonyms) -> Any:
         case np.ndarray(ndim=2):
             return [pseudonyms.guid(UUID(bytes_le=bytes(each))) for each in value]
         case np.ndarray(dtype=np.uint8):
-            return pseudonyms.blank(bytes(value))
+            return bytes(len(value))
     return value

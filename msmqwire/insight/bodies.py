@@ -168,8 +168,7 @@ def _length(data: bytes, at: int) -> tuple[int, int]:
 
 def with_bodies(batch: pa.RecordBatch, wanted: Iterable[str]) -> pa.RecordBatch:
     """A batch of messages, which has the columns ``NEEDED``, with some of ``BODY_COLUMNS``."""
-    columns: Any = {name: batch.column(name).to_pylist() for name in NEEDED}
-    rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+    rows: Any = batch.select(list(NEEDED)).to_pylist()
     bodies = [row["body"] or row["compound_body"] for row in rows]
     for name in wanted:
         if name == "body_sha256":

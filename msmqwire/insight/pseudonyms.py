@@ -196,7 +196,7 @@ class Pseudonyms:
     def sid(self, sid: bytes) -> bytes:
         """A SID ([MS-DTYP] 2.4.2.2) with pseudonyms for its domain and its account; well-known SIDs stay."""
         if len(sid) < 8 or len(sid) != 8 + 4 * sid[1]:
-            return self.blank(sid)
+            return bytes(len(sid))
         head, numbers = sid[:8], list(struct.unpack(f"<{sid[1]}I", sid[8:]))
         if int.from_bytes(sid[2:8], "big") != _NT_AUTHORITY or numbers[:1] != [_DOMAIN]:
             return sid
@@ -209,11 +209,6 @@ class Pseudonyms:
             )
             numbers[place] = max(number, _FIRST_ACCOUNT)
         return head + struct.pack(f"<{len(numbers)}I", *numbers)
-
-    @staticmethod
-    def blank(data: bytes) -> bytes:
-        """As many zeros."""
-        return bytes(len(data))
 
 
 def _is_address(text: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
@@ -148,15 +149,13 @@ class Connection:
         self.close()
 
 
-class _errors:  # noqa: N801
+@contextlib.contextmanager
+def _errors() -> Iterator[None]:
     """Errors of DuckDB, and of Arrow that reads its result, as ``SqlError``."""
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
-        if isinstance(error, (_duckdb("SQL").Error, pa.ArrowException)):
-            raise SqlError(one_line(error)) from None
+    try:
+        yield
+    except (_duckdb("SQL").Error, pa.ArrowException) as error:
+        raise SqlError(one_line(error)) from None
 
 
 def connect(
