@@ -55,7 +55,7 @@ def integer(value: int) -> Any:
 
 NO_TEXT: Any = pa.nulls(1, pa.string())[0]
 _ZERO = integers([0])
-_FALSE: Any = pa.Array.from_buffers(pa.bool_(), 1, [None, pa.py_buffer(b"\0")])[0]
+FALSE: Any = pa.Array.from_buffers(pa.bool_(), 1, [None, pa.py_buffer(b"\0")])[0]
 
 
 class LineWriter(ABC):
@@ -153,7 +153,7 @@ def _escaped(array: Array) -> Array:
 
 def replaced(array: Array, pattern: str, change: Callable[[str], str]) -> Array:
     """Text changed by a function where a pattern of RE2 occurs, which is in few rows."""
-    found = pc.fill_null(pc.match_substring_regex(array, pattern), _FALSE)
+    found = pc.fill_null(pc.match_substring_regex(array, pattern), FALSE)
     if not pc.any(found).as_py():
         return array
     return pc.replace_with_mask(array, found, strings(list(map(change, array.filter(found).to_pylist()))))

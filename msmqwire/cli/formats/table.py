@@ -21,7 +21,7 @@ from rich.text import Text
 
 from msmqwire.capture.schema import CAPTURE
 from msmqwire.cli.console import printable
-from msmqwire.cli.formats.cells import Array, integer, joined, lists_like, pc, replaced, text, utf8_of
+from msmqwire.cli.formats.cells import FALSE, Array, integer, joined, lists_like, pc, replaced, text, utf8_of
 from msmqwire.cli.formats.people import MOST_ITEMS, column, filled, items, phrase, route, shown, title, titles_of
 from msmqwire.columns.plain import strings
 
@@ -213,7 +213,7 @@ def _by_file(rows: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
 def _drawn_beside(cells: list[Array], widths: list[int], numbers: frozenset[int]) -> Array:
     """Cells beside each other; rows with a cell to be folded, other than the last one, are drawn a row at a time."""
     *front, last = cells
-    unfit = pa.repeat(False, len(last))
+    unfit = pa.repeat(FALSE, len(last))
     padded = []
     for at, (cell, width) in enumerate(zip(front, widths, strict=False)):
         unfit = pc.or_(unfit, pc.match_substring_regex(cell, _unfit(width)))
