@@ -48,7 +48,8 @@ from msmqwire.errors import MsmqWireError
 
 __all__ = ["command", "main"]
 
-#: The subcommands; each is the module of that name here, imported when it is chosen. Its docstring is the help.
+#: The subcommands; each is the module of that name here, imported when it is chosen. Its docstring is the help, ``add``
+#: adds its options to a parser, and ``run`` does the work.
 SUBCOMMANDS = {
     "decode": "read captures as tables",
     "encode": "write packets, or a capture, from rows in JSON",
@@ -155,6 +156,7 @@ def _subparser(parser: Parser, name: str) -> Parser:
     module = import_module(f"msmqwire.cli.{name}")
     parser.describe(module.__doc__)
     module.add(parser)
+    parser.set_defaults(run=module.run)
     return parser
 
 

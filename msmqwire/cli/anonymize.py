@@ -49,7 +49,6 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--key-file", metavar="FILE", help="the key of the pseudonyms; made if it does not exist")
     add_selection(parser)
     add_quiet(parser)
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:

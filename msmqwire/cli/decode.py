@@ -113,7 +113,6 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--guid", choices=("text", "binary"), default="text", help="GUIDs in Parquet (default: text)")
     add_selection(parser)
     add_quiet(parser)
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -125,8 +124,6 @@ def run(options: argparse.Namespace) -> int:
     format = chosen_format(options.format, options.output)
     if options.guid == "binary" and format != "parquet":
         raise CommandError(f"--guid binary is for Parquet; {format} shows GUIDs as text")
-    if format == "table":
-        optional("rich", "the format table")
     if options.hex:
         from msmqwire.cli.payload import decode_hex
 

@@ -56,7 +56,6 @@ def add(parser: argparse.ArgumentParser) -> None:
     add_jobs(parser, "decode")
     add_selection(parser)
     add_quiet(parser)
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:

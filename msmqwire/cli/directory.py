@@ -29,15 +29,21 @@ def add(parser: argparse.ArgumentParser) -> None:
     add_output(drawing)
 
 
-def _command(commands: Any, run: Callable[[argparse.Namespace], int]) -> Parser:
+def _command(commands: Any, act: Callable[[argparse.Namespace], int]) -> Parser:
     """The parser of a command, whose help is the docstring of its function."""
-    text = inspect.cleandoc(run.__doc__ or "")
+    text = inspect.cleandoc(act.__doc__ or "")
     summary = text.partition(".")[0]
-    parser: Parser = commands.add_parser(run.__name__, help=f"{summary[:1].lower()}{summary[1:]}")
+    parser: Parser = commands.add_parser(act.__name__, help=f"{summary[:1].lower()}{summary[1:]}")
     parser.describe(text)
     add_directory(parser, "file")
-    parser.set_defaults(run=run)
+    parser.set_defaults(act=act)
     return parser
+
+
+def run(options: argparse.Namespace) -> int:
+    """Check or draw; the exit status."""
+    status: int = options.act(options)
+    return status
 
 
 def check(options: argparse.Namespace) -> int:

@@ -54,7 +54,6 @@ def add(parser: argparse.ArgumentParser) -> None:
     )
     add_format(parser, ("table", "json"), "table")
     add_quiet(parser)
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:

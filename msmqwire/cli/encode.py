@@ -66,7 +66,6 @@ def add(parser: argparse.ArgumentParser) -> None:
     add_format(parser, ("pcap", "hex"), "pcap")
     add_output(parser)
     add_quiet(parser)
-    parser.set_defaults(run=run)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,24 +22,23 @@ import argparse
 import dataclasses
 
 from msmqwire.cli.arguments import add_format
-from msmqwire.cli.console import CommandError, meant, print_json, printable
+from msmqwire.cli.console import CommandError, did_you_mean, print_json, printable
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the options to the parser."""
     parser.add_argument("codes", nargs="+", metavar="CODE", help="a name in the tables, or a number")
     add_format(parser, ("table", "json"), "table")
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Explain; the exit status."""
-    from msmqwire.insight.explain import explain, similar
+    from msmqwire.insight.explain import explain, names
 
     for code in options.codes:
         found = explain(code)
         if not found:
-            raise CommandError(f"{printable(code)}: no such name{meant(similar(code))}")
+            raise CommandError(f"{printable(code)}: no such name{did_you_mean(code, names())}")
         for each in found:
             if options.format == "json":
                 print_json(dataclasses.asdict(each))

@@ -49,7 +49,6 @@ def add(parser: argparse.ArgumentParser) -> None:
             action.add_argument(
                 "-n", "--dry-run", action="store_true", help="change nothing, only say what would be done"
             )
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -61,7 +61,6 @@ def add(parser: argparse.ArgumentParser) -> None:
     )
     add_connection(parser, required=True)
     add_quiet(parser)
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -67,7 +67,6 @@ def add(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--master", metavar="URL", help="the Spark to use, e.g. local[4], spark://..., sc://...")
     add_quiet(parser)
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:

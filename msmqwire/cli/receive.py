@@ -99,7 +99,6 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="believe signed notifications of version 1 that claim to be from this queue manager; may be repeated",
     )
     add_quiet(parser)
-    parser.set_defaults(run=run)
 
 
 def _port_or_free(text: str) -> int:

@@ -53,7 +53,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     add_format(parser, ("table", "json"), "table")
     add_quiet(parser)
     # All rows are read
-    parser.set_defaults(run=run, jobs=None, ports=None, addresses=(), since=None, until=None)
+    parser.set_defaults(jobs=None, ports=None, addresses=(), since=None, until=None)
 
 
 def run(options: argparse.Namespace) -> int:

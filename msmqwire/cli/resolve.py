@@ -42,7 +42,6 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--from", dest="source", metavar="SRC", help="the queue manager that sends: show its next hops, too"
     )
     add_format(parser, ("table", "json"), "table")
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -44,7 +44,6 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("destination", metavar="DST", help="the queue manager that receives")
     add_directory(parser, required=True)
     add_format(parser, ("table", "json"), "table")
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:

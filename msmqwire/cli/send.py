@@ -68,7 +68,6 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--ping", action="store_true", help="ask with a ping before each connection")
     parser.add_argument("--ping-port", type=port, default=3527, metavar="N", help="the UDP port (default: 3527)")
     add_quiet(parser)
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -94,7 +94,6 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--config", required=True, metavar="FILE", help="the site and its servers: TOML")
     parser.add_argument("--check", action="store_true", help="read FILE, describe the answers, and exit")
     add_ldap_help(parser)
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:

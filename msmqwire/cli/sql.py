@@ -53,15 +53,12 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--strict", action="store_true", help="report violations that a receiver discards as faults")
     add_selection(parser)
     add_quiet(parser)
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Answer; the exit status."""
     optional("pyarrow", "msmqwire sql")
     format = chosen_format(options.format, options.output)
-    if format == "table":
-        optional("rich", "the format table")
     optional("duckdb", "msmqwire sql")
     from msmqwire.insight.sql import connect
 

@@ -60,7 +60,6 @@ def add(parser: argparse.ArgumentParser) -> None:
     add_jobs(parser, "decode")
     add_selection(parser)
     add_quiet(parser)
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -73,8 +72,6 @@ def run(options: argparse.Namespace) -> int:
     format = chosen_format(options.format, options.output)
     if format in ONE_TABLE and options.table is None:
         raise CommandError(f"{format} holds one table; name it with --table: {', '.join(SECTIONS)}")
-    if format == "table":
-        optional("rich", "the format table")
     summary = Summary()
     with Inputs(options).rows(COLUMNS) as (rows, counts):
         for table, batch in rows:

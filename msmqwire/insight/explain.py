@@ -13,13 +13,12 @@ from itertools import pairwise
 
 from msmqwire.capture import CAPTURE, TABLES
 from msmqwire.errors import require
-from msmqwire.errors import similar as like
 from msmqwire.mqqb.message_classes import MEANINGS, MESSAGE_CLASSES
 from msmqwire.notification.judgement import Outcome, Rule, Unverified
 from msmqwire.properties import PROPERTIES, TYPE_NAMES, Property
 from msmqwire.wire.codes import FAULTS
 
-__all__ = ["Explanation", "explain", "names", "similar"]
+__all__ = ["Explanation", "explain", "names"]
 
 
 @dataclass(frozen=True)
@@ -130,8 +129,3 @@ def explain(name: str) -> list[Explanation]:
 def names() -> list[str]:
     """The names that have a meaning, in the order of the tables."""
     return [*dict.fromkeys(each.name for each in _all())]
-
-
-def similar(name: str) -> list[str]:
-    """Names like a name that has no meaning."""
-    return like(name, names())

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from importlib import import_module
 from typing import TYPE_CHECKING, Protocol
 
-from msmqwire.cli.console import CommandError
+from msmqwire.cli.console import CommandError, optional
 from msmqwire.cli.target import is_terminal
 
 if TYPE_CHECKING:
@@ -43,7 +43,8 @@ def chosen_format(format: str | None, output: str) -> str:
     Raises
     ------
     CommandError
-        The name of the file has no format, or the format is not for a terminal, or there is no standard output.
+        The name of the file has no format, or the format is not for a terminal, or there is no standard output, or the
+        format needs a package that is not installed.
     """
     terminal = is_terminal(output)
     if format is None and output != "-":
@@ -57,6 +58,8 @@ def chosen_format(format: str | None, output: str) -> str:
         format = "table" if terminal else "json"
     if format == "parquet" and terminal:
         raise CommandError("Parquet is not for a terminal: name a file with -o, or redirect the output")
+    if format == "table":
+        optional("rich", "the format table")
     return format
 
 
