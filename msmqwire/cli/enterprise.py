@@ -1,11 +1,9 @@
-"""The directory that a command reads, and its queue managers and sites by the names that people type and read."""
+"""The directory that a command reads, and its queue managers by the names that people type and read."""
 
 from __future__ import annotations
 
 import argparse
 import os
-import uuid
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from msmqwire.cli.console import CommandError
@@ -83,11 +81,3 @@ def find_machine(directory: Directory, text: str) -> QueueManager:
     if len(found) > 1:
         raise CommandError(f"{len(found)} QueueManagers have the ComputerName {text}: name one by its Identifier")
     return found[0]
-
-
-def site_names(directory: Directory, identifiers: Iterable[uuid.UUID]) -> list[str]:
-    """The names of sites; the identifier of a site that the directory does not have."""
-    from msmqwire.directory import Equal, Site
-
-    sites = ((each, directory.read_directory(Site, [Equal("identifier", each)])) for each in identifiers)
-    return [str(identifier) if site is None else site.name for identifier, site in sites]

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 
 from msmqwire.cli.arguments import add_format
 from msmqwire.cli.console import print_json, print_table
-from msmqwire.cli.enterprise import add_directory, open_directory, site_names
+from msmqwire.cli.enterprise import add_directory, open_directory
 from msmqwire.errors import counted
 
 if TYPE_CHECKING:
@@ -52,18 +52,22 @@ def run(options: argparse.Namespace) -> int:
 
     directory = open_directory(options.directory)
     route = find_route(Router(directory, max_age=QUERY_INTERVAL), options.source, options.destination)
+    sites = _site_names(directory, route)
     if options.format == "json":
-        print_json(_as_json(route, _site_names(directory, route)))
+        print_json(_as_json(route, sites))
     else:
-        _show(route, _site_names(directory, route))
+        _show(route, sites)
     return 0
 
 
 def _site_names(directory: Directory, route: Route) -> dict[UUID, str]:
-    """The names of the sites of the machines on a route."""
+    """The names of the sites of the machines on a route; the identifier of a site that the directory does not have."""
+    from msmqwire.directory import Equal, Site
+
     machines = (route.hops[0].source, *(hop.target for hop in route.hops))
-    sites = dict.fromkeys(site for machine in machines for site in machine.site_identifier_list)
-    return dict(zip(sites, site_names(directory, sites), strict=True))
+    identifiers = dict.fromkeys(site for machine in machines for site in machine.site_identifier_list)
+    sites = {each: directory.read_directory(Site, [Equal("identifier", each)]) for each in identifiers}
+    return {identifier: str(identifier) if site is None else site.name for identifier, site in sites.items()}
 
 
 def _show(route: Route, sites: dict[UUID, str]) -> None:
