@@ -222,7 +222,7 @@ ifdef LOCKED
 endif
 	@mkdir -p $(DONE) && touch $@
 
-SOURCES := setup.py declarations.py $(shell find msmqwire -name '*.pyx' -o -name '*.pxd' -o -name '*.h') \
+SOURCES := setup.py declarations.py stubs.py $(shell find msmqwire -name '*.pyx' -o -name '*.pxd' -o -name '*.h') \
 	$(wildcard msmqwire/*/schema.py msmqwire/mqqb/*.py) msmqwire/columns/fields.py msmqwire/wire/codes.py \
 	msmqwire/properties/table.py
 

@@ -1,7 +1,8 @@
-"""Write the enumerations and the structures that kernels are compiled with, from the tables of the protocols.
+"""Write the enumerations and structures that kernels are compiled with, from the tables of the protocols; and the stubs.
 
-``make build`` runs it, before anything is compiled: it imports Python modules only, and numpy. Every part
-stands in a ``.pxd`` between two comments and is committed; ``tests/test_declarations.py`` compares.
+``make build`` runs it, before anything is compiled: it imports Python modules only, numpy and Cython. Every part
+stands in a ``.pxd`` between two comments and is committed; ``tests/test_declarations.py`` compares. Stubs are files of
+their own: ``stubs.py`` makes them.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+from stubs import stubs
 
 PACKAGE = Path(__file__).parent / "msmqwire"
 END = "# --- End of the written part ---\n"
@@ -161,7 +164,7 @@ def bare_packages() -> None:
 
 if __name__ == "__main__":
     bare_packages()
-    for path, text in written().items():
-        if path.read_text("utf-8") != text:  # or make would compile again
+    for path, text in {**written(), **stubs()}.items():
+        if not path.exists() or path.read_text("utf-8") != text:  # or make would compile again
             path.write_text(text, encoding="utf-8")
             print(f"wrote {path.relative_to(PACKAGE.parent)}")

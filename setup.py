@@ -35,6 +35,8 @@ DIRECTIVES = {
     # Functions with __signature__, as inspect and help() read it
     "binding": True,
     "embedsignature": False,
+    # Annotations are for stubs (stubs.py); C types stand before the names
+    "annotation_typing": False,
     "freethreading_compatible": False,
 }
 

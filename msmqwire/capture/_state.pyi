@@ -1,4 +1,4 @@
-"""The state of a reader as bytes."""
+"""Written by `make build` from the annotations in _state.pyx; do not edit."""
 
 from collections.abc import Callable
 

@@ -40,13 +40,16 @@ from zlib import crc32
 from msmqwire.capture.frames._encapsulations import encapsulation_names
 from msmqwire.errors import CaptureError
 
+if False:  # for type checkers: see stubs.py
+    from collections.abc import Callable
+
 cdef enum:
     UNIT = 8  # bytes of a datagram for each bit of what is covered
 
 # Beyond any position in a stream, and far from where sums of them would wrap
 cdef uint64_t POSITIONS_END = <uint64_t>1 << 62
 
-LAYOUT = struct.pack(
+LAYOUT: bytes = struct.pack(
     "=?6H", sys.byteorder == "little", sizeof(Flow), sizeof(Run), sizeof(Piece), sizeof(Origin), sizeof(Datagram),
     sizeof(Interface),
 )
@@ -74,7 +77,7 @@ cdef int set_section(FileReader reader, bytes state) except -1:
     return 0
 
 
-def reader_state(FileReader reader):
+def reader_state(FileReader reader) -> bytes:
     """Where a reader is in its file, beside ``place`` and ``frames``."""
     cdef bytes front = reader.front[:reader.next_record()]  # which will not change, even where the file grows
     lost_from = reader.lost_from if reader.searching else 0
@@ -83,7 +86,7 @@ def reader_state(FileReader reader):
     )
 
 
-def resume_reader(FileReader reader, seek, uint64_t place, uint64_t frames, bytes state):
+def resume_reader(FileReader reader, seek: Callable[[int], None], uint64_t place, uint64_t frames, bytes state) -> None:
     """Have a reader, which read only the first bytes of its file, resume where another one stopped.
 
     Raises
@@ -105,7 +108,7 @@ def resume_reader(FileReader reader, seek, uint64_t place, uint64_t frames, byte
     move_to(reader, place, frames)
 
 
-def resume_at_end(FileReader reader, uint64_t place, uint64_t frames):
+def resume_at_end(FileReader reader, uint64_t place, uint64_t frames) -> None:
     """Give a reader of an empty file the state of a reader that has read a file of ``place`` bytes to its end."""
     move_to(reader, place, frames)
 
@@ -117,7 +120,7 @@ cdef int move_to(FileReader reader, uint64_t place, uint64_t frames) except -1:
     return 0
 
 
-def stop_at(FileReader reader, uint64_t place, bytes state):
+def stop_at(FileReader reader, uint64_t place, bytes state) -> None:
     """Have a reader stop where another one stopped."""
     reader.limit = place
     reader.search_ends = len(state) > _FRONT.size and state[_FRONT.size]
@@ -126,7 +129,7 @@ def stop_at(FileReader reader, uint64_t place, bytes state):
 # --- Streams and datagrams ---
 
 
-def streams_state(StreamTable table, FileReader reader):
+def streams_state(StreamTable table, FileReader reader: FileReader | None) -> tuple[list[str], bytes]:
     """The streams that are open and the incomplete datagrams, with the names of the files they refer to.
 
     The table forgets all other files but that of the ``reader``, which follows these names; None between two files.
@@ -148,7 +151,7 @@ def streams_state(StreamTable table, FileReader reader):
     return names, save_streams(&table.streams)
 
 
-def set_streams(StreamTable table, list files, bytes state):
+def set_streams(StreamTable table, list files: list[str], bytes state) -> None:
     """Restore what was saved, into a table for which nothing was read yet.
 
     Raises

@@ -32,6 +32,15 @@ from msmqwire.columns.schema import (
 from msmqwire.columns.views import FAULT_DTYPE, SPAN_DTYPE, FaultEntry, ListColumn, TextColumn, Utf8Column
 from msmqwire.wire.codes import FAULT_NAMES
 
+if False:  # for type checkers: see stubs.py
+    from typing import overload
+
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from msmqwire.columns import names, views
+    from msmqwire.columns.schema import GuidForm, Table
+
 WHOLE_DTYPE = np.dtype([("row", np.uint64), ("columns", np.uint64, 2)])
 
 cdef Payloads NO_PAYLOADS = Payloads(b"", [0])
@@ -75,24 +84,28 @@ cdef class Batch:
     payloads : Payloads
     """
 
+    table: Table
+    columns: tuple[str, ...]
+    payloads: Payloads
+
     __signature__ = signature(lambda: None)
 
     def __init__(self):
         raise TypeError("a Batch is made by decode_batch()")
 
-    def __len__(self):
+    def __len__(self) -> int:
         return <Py_ssize_t>self.length
 
     def __repr__(self):
         state = "being written" if self.writing else f"{self.fault_count} with faults"
         return f"<Batch of {self.length} {self.table.name} rows, {names_shown(self.columns)}, {state}>"
 
-    def _repr_html_(self):
+    def _repr_html_(self) -> str:
         self.readable()
         head = self.head(SHOWN_ROWS)
         return html_table(repr(self), head.to_arrow(guid="text").to_pylist())
 
-    def _ipython_key_completions_(self):
+    def _ipython_key_completions_(self) -> list[str]:
         return list(self.columns)
 
     def __reduce__(self):
@@ -100,6 +113,34 @@ cdef class Batch:
             "a Batch refers to the memory of its payloads and cannot be pickled or copied: pickle batch.payloads and"
             " decode them again, or pickle batch.to_arrow()"
         )
+
+    if False:
+        @overload
+        def __getitem__(self, name: names.Uint8) -> NDArray[np.uint8]: ...
+        @overload
+        def __getitem__(self, name: names.Uint16) -> NDArray[np.uint16]: ...
+        @overload
+        def __getitem__(self, name: names.Uint32) -> NDArray[np.uint32]: ...
+        @overload
+        def __getitem__(self, name: names.Uint64) -> NDArray[np.uint64]: ...
+        @overload
+        def __getitem__(self, name: names.Bool) -> NDArray[np.bool_]: ...
+        @overload
+        def __getitem__(self, name: names.Time) -> NDArray[np.datetime64]: ...
+        @overload
+        def __getitem__(self, name: names.Record) -> NDArray[np.void]: ...
+        @overload
+        def __getitem__(self, name: names.List) -> views.ListColumn: ...
+        @overload
+        def __getitem__(self, name: names.Text) -> views.TextColumn: ...
+        @overload
+        def __getitem__(self, name: names.Bytes) -> views.BytesColumn: ...
+        @overload
+        def __getitem__(self, name: names.Ascii) -> views.AsciiColumn: ...
+        @overload
+        def __getitem__(self, name: names.Utf8) -> views.Utf8Column: ...
+        @overload
+        def __getitem__(self, name: str) -> Any: ...
 
     def __getitem__(self, str name):
         """A column, never copied.
@@ -124,7 +165,7 @@ cdef class Batch:
         self.derive(name)
         return view_of(self, column.type, name, self.length, self.rows_of_payloads())
 
-    def is_present(self, str name):
+    def is_present(self, str name) -> NDArray[np.bool_]:
         """Boolean array: the rows in which the packet carries ``name``; elsewhere the column is null."""
         (column,) = self.table.select([name])
         self.readable()
@@ -145,14 +186,14 @@ cdef class Batch:
         return present
 
     @property
-    def faults(self):
+    def faults(self) -> NDArray[np.void]:
         """One entry for each faulty row, in order: row, code, field, item, offset, needed, available."""
         self.readable()
         if not self.fault_count:
             return np.empty(0, FAULT_DTYPE)
         return np.frombuffer(read_only(self.buffers["faults"]), FAULT_DTYPE, self.fault_count)
 
-    def fault(self, Py_ssize_t row):
+    def fault(self, Py_ssize_t row) -> views.FaultEntry | None:
         """Why a row could not be decoded, or None."""
         if not 0 <= row < len(self):
             raise IndexError(f"row {row} of {self.length}")
@@ -164,19 +205,19 @@ cdef class Batch:
         return FaultEntry(FAULT_NAMES[code], field_name(self.table.fields, field, item), offset)
 
     @property
-    def violations(self):
+    def violations(self) -> NDArray[np.uint32]:
         """Bits of the table's violations, shape (n,)."""
         self.readable()
         if "violations" not in self.buffers:
             raise KeyError("'violations' is not among the requested columns")
         return np.frombuffer(read_only(self.buffers["violations"]), np.uint32, self.length)
 
-    def violation_names(self, Py_ssize_t row):
+    def violation_names(self, Py_ssize_t row) -> tuple[str, ...]:
         """The rules that a row breaks, by name."""
         cdef uint32_t bits = self.violations[row]
         return tuple(name for i, name in enumerate(self.table.violation_names) if bits >> <uint32_t>i & 1)
 
-    def to_arrow(self, *, str guid="binary", bint dictionaries=True):
+    def to_arrow(self, *, str guid: GuidForm = "binary", bint dictionaries=True) -> pa.RecordBatch:
         """The table as Arrow, in the schema of ``table.arrow_schema(columns, ...)`` with these options; needs pyarrow.
 
         Numbers and list offsets are not copied; while a consumer holds them, ``out=`` refuses this Batch.
@@ -192,22 +233,22 @@ cdef class Batch:
         cdef Hold hold = Hold(self)
         return record_batch(self.arrow_tree(form), hold, self.table.arrow_schemas, (self.columns, guid, dictionaries))
 
-    def __arrow_c_schema__(self):
+    def __arrow_c_schema__(self) -> object:
         _hold = Hold(self)
         return schema_capsule(self.arrow_tree(arrow_form(self, "binary", True)))
 
-    def __arrow_c_array__(self, requested_schema=None):
+    def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
         """The table for any Arrow consumer, without pyarrow."""
         return arrow_form(self, "binary", True).__arrow_c_array__()
 
-    def __arrow_c_stream__(self, requested_schema=None):
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """The table as a stream of one batch, for libraries that make tables of streams only; needs pyarrow."""
         import pyarrow as pa
 
         batch = self.to_arrow()
         return pa.RecordBatchReader.from_batches(batch.schema, [batch]).__arrow_c_stream__(requested_schema)
 
-    def forget_payloads(self):
+    def forget_payloads(self) -> None:
         """Release the payloads, which an Arrow export does not need; views of text and bytes can no longer be read."""
         self.readable()
         self.payloads = NO_PAYLOADS
@@ -359,7 +400,7 @@ cdef ArrowForm arrow_form(Batch batch, str guid, bint dictionaries):
     return form
 
 
-def joined(Batch first, Batch last, *, str guid, bint dictionaries):
+def joined(Batch first, Batch last, *, str guid: GuidForm, bint dictionaries) -> pa.RecordBatch:
     """The columns of two batches of the same rows, one behind the other, as one pyarrow.RecordBatch."""
     cdef tuple holds = (Hold(first), Hold(last))
     cdef ArrowNode root
@@ -406,7 +447,7 @@ cdef Batch prepare(object table, Payloads payloads, object columns, Batch out, t
     return batch
 
 
-def gathered(column, places):
+def gathered(column: views.SpanColumn, places: NDArray[np.integer]) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
     """Some values of a ``SpanColumn``, one after the other: their ends (int32, shape (n + 1,)) and the bytes (uint8).
 
     Text is in UTF-8, with U+FFFD for a lone surrogate. A null value is empty.
@@ -434,7 +475,7 @@ cdef int require_requested(Batch batch, str name) except -1:
     return 0
 
 
-def take_rows(Batch batch, const uint32_t[::1] rows, tuple columns):
+def take_rows(Batch batch, const uint32_t[::1] rows: NDArray[np.uint32], tuple columns: tuple[str, ...]) -> Batch:
     """Some rows of some columns as a new Batch: of columns with one value a row that is not in the payloads."""
     cdef Batch taken = prepare(batch.table, NO_PAYLOADS, columns, None)
     cdef Py_ssize_t i

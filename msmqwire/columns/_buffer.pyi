@@ -1,8 +1,9 @@
-"""Memory that a Batch owns and that numpy and Arrow look into."""
+"""Written by `make build` from the annotations in _buffer.pyx; do not edit."""
+
+from typing import Final
 
 class Buffer:
-    size: int
+    size: Final[int]
     def __len__(self) -> int: ...
-    def __buffer__(self, flags: int, /) -> memoryview: ...
 
 def allocated_bytes() -> int: ...

@@ -48,6 +48,8 @@ cdef class Buffer:
     A Buffer is never resized: a Batch that needs more room takes a new one, so a view can never dangle.
     """
 
+    size: int
+
     # A Buffer never moves or changes its size, so a view can never dangle; a Batch that needs more takes a new one
     def __dealloc__(self):
         global live_bytes
@@ -55,7 +57,7 @@ cdef class Buffer:
             keep(self.block, self.capacity)
             live_bytes -= self.size
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self.size
 
     def __getbuffer__(self, Py_buffer* view, int flags):
@@ -130,6 +132,6 @@ cdef Buffer lasting(Buffer buffer):
     return buffer
 
 
-def allocated_bytes():
+def allocated_bytes() -> int:
     """Bytes that all live Buffers hold now: back to where it was when every Batch and every view is gone."""
     return live_bytes

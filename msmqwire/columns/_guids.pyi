@@ -1,13 +1,12 @@
-"""The texts of a column of GUIDs of 16 bytes."""
+"""Written by `make build` from the annotations in _guids.pyx; do not edit."""
 
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 GuidOrder = Literal["text", "packet"]
 GUID_ORDERS: tuple[str, ...]
 
 class GuidTexts:
-    malformed: int | None
-
+    malformed: Final[int | None]
     def __len__(self) -> int: ...
     def __arrow_c_schema__(self) -> object: ...
     def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]: ...

@@ -8,7 +8,12 @@ from msmqwire.columns._buffer cimport Buffer, allocate, allocate_zeroed
 from msmqwire.columns._payloads cimport Payloads, Span, payload_at
 from msmqwire.wire._guid cimport GUID_SIZE, GUID_TEXT_SIZE, format_guid, swap_guid
 
-GUID_ORDERS = ("text", "packet")
+if False:  # for type checkers: see stubs.py
+    from typing import Any, Literal
+
+    GuidOrder = Literal["text", "packet"]
+
+GUID_ORDERS: tuple[str, ...] = ("text", "packet")
 
 cdef enum:
     INT32_MAX = 0x7FFFFFFF
@@ -26,18 +31,20 @@ cdef class GuidTexts:
     cdef ArrowNode node
     cdef readonly object malformed
 
-    def __len__(self):
+    malformed: int | None
+
+    def __len__(self) -> int:
         return <Py_ssize_t>self.node.length
 
-    def __arrow_c_schema__(self):
+    def __arrow_c_schema__(self) -> object:
         return schema_capsule(self.node)
 
-    def __arrow_c_array__(self, requested_schema=None):
+    def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
         """The texts for any Arrow consumer, without a copy."""
         return schema_capsule(self.node), array_capsule(self.node, self)
 
 
-def guid_texts(guids, *, order="text"):
+def guid_texts(guids: Any, *, order: GuidOrder = "text") -> GuidTexts:
     """The canonical texts of GUIDs.
 
     Parameters

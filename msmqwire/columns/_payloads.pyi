@@ -1,18 +1,17 @@
-"""Many payloads, the input of every ``decode_batch``."""
+"""Written by `make build` from the annotations in _payloads.pyx; do not edit."""
 
 from collections.abc import Iterator
-from typing import Any, overload
+from typing import Any, Final, overload
 
-import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from typing_extensions import Buffer
+from typing_extensions import Buffer as BytesLike
+import numpy as np
 
 UNFRAMED_BIT: int
 
 class Payloads:
-    nbytes: int
-
-    def __init__(self, data: Buffer, offsets: ArrayLike) -> None: ...
+    nbytes: Final[int]
+    def __init__(self, data: BytesLike, offsets: ArrayLike) -> None: ...
     @staticmethod
     def of(payloads: Any, offsets: ArrayLike | None = None, lost: ArrayLike | None = None) -> Payloads: ...
     @staticmethod
@@ -24,7 +23,6 @@ class Payloads:
     def __getitem__(self, index: slice) -> Payloads: ...
     def __iter__(self) -> Iterator[memoryview | None]: ...
     def take(self, rows: ArrayLike) -> Payloads: ...
-    @property
-    def lost(self) -> NDArray[np.uint32] | None: ...
+    lost: Final[NDArray[np.uint32] | None]
     def __arrow_c_schema__(self) -> object: ...
     def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]: ...

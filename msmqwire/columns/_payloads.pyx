@@ -23,7 +23,14 @@ from msmqwire.wire._fault cimport TOO_LARGE, Fault, decode_error, set_fault
 
 import numpy as np
 
-UNFRAMED_BIT = <uint32_t>UNFRAMED
+if False:  # for type checkers: see stubs.py
+    from collections.abc import Iterator
+    from typing import Any, overload
+
+    from numpy.typing import ArrayLike, NDArray
+    from typing_extensions import Buffer as BytesLike
+
+UNFRAMED_BIT: int = <uint32_t>UNFRAMED
 
 cdef const uint8_t* EMPTY = <const uint8_t*>b""
 
@@ -97,9 +104,11 @@ cdef class Payloads:
         Bytes of all payloads together.
     """
 
+    nbytes: int
+
     __signature__ = signature(lambda data, offsets: None)
 
-    def __init__(self, data, offsets):
+    def __init__(self, data: BytesLike, offsets: ArrayLike) -> None:
         cdef const int32_t[::1] narrow
         cdef const int64_t[::1] wide
         cdef Py_ssize_t size
@@ -126,7 +135,7 @@ cdef class Payloads:
         self.nbytes = int(kept[-1] - kept[0])
 
     @staticmethod
-    def of(payloads, offsets=None, lost=None):
+    def of(payloads: Any, offsets: ArrayLike | None = None, lost: ArrayLike | None = None) -> Payloads:
         """Make Payloads of any object that holds payloads.
 
         Parameters
@@ -169,7 +178,7 @@ cdef class Payloads:
         return from_items(payloads, texts=False)
 
     @staticmethod
-    def of_texts(texts):
+    def of_texts(texts: Any) -> Payloads:
         """Make Payloads of texts, in UTF-8, the input of functions over columns of text.
 
         Parameters
@@ -193,7 +202,7 @@ cdef class Payloads:
             raise TypeError("texts must be many: a list of one, or a column")
         return from_items(texts, texts=True)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return <Py_ssize_t>self.table.count
 
     def __repr__(self):
@@ -201,6 +210,12 @@ cdef class Payloads:
 
     def __reduce__(self):
         return Payloads.of, ([None if payload is None else bytes(payload) for payload in self], None, self.lost)
+
+    if False:
+        @overload
+        def __getitem__(self, index: int) -> memoryview | None: ...
+        @overload
+        def __getitem__(self, index: slice) -> Payloads: ...
 
     def __getitem__(self, index):
         cdef Py_ssize_t start, stop, step, i
@@ -216,12 +231,12 @@ cdef class Payloads:
             raise IndexError(f"payload {index} of {len(self)}")
         return payload_view(self, i)
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[memoryview | None]:
         cdef Py_ssize_t i
         for i in range(len(self)):
             yield payload_view(self, i)
 
-    def take(self, rows):
+    def take(self, rows: ArrayLike) -> Payloads:
         """The payloads of these rows, in this order, not copied.
 
         Parameters
@@ -262,7 +277,7 @@ cdef class Payloads:
         return taken
 
     @property
-    def lost(self):
+    def lost(self) -> NDArray[np.uint32] | None:
         """Bytes that each payload had after those captured, shape (n,) uint32; None if all payloads are complete.
 
         With the bit ``UNFRAMED_BIT``, bytes of a stream in which no packet begins, beside those in the payload.
@@ -276,10 +291,10 @@ cdef class Payloads:
             target[i] = self.table.lost[i]
         return found
 
-    def __arrow_c_schema__(self):
+    def __arrow_c_schema__(self) -> object:
         return schema_capsule(payload_node(self, empty=True))
 
-    def __arrow_c_array__(self, requested_schema=None):
+    def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
         """The payloads as an Arrow LargeBinary array of its own."""
         cdef ArrowNode node = payload_node(self, empty=False)
         return schema_capsule(node), array_capsule(node, self)

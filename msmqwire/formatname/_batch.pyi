@@ -1,3 +1,5 @@
+"""Written by `make build` from the annotations in _batch.pyx; do not edit."""
+
 from collections.abc import Sequence
 from typing import Any
 

@@ -19,6 +19,10 @@ from msmqwire.wire._transport cimport Transports
 
 from msmqwire.formatname.schema import FORMAT_NAMES
 
+if False:  # for type checkers: see stubs.py
+    from collections.abc import Sequence
+    from typing import Any
+
 cdef enum:
     BLOCK = 32  # texts that are read before their columns are written
     ELEMENTS = 0
@@ -134,9 +138,9 @@ cdef class NameDecoder(Decoder):
 
 
 def parse_batch(
-    texts, *, bint extended=False, bint http_slashes=False, bint spx=False, bint path_names=False, columns=None,
-    Batch out=None
-):
+    texts: Any, *, bint extended=False, bint http_slashes=False, bint spx=False, bint path_names=False,
+    columns: Sequence[str] | None = None, Batch out=None
+) -> Batch:
     """Parse a column of format names into the columns of the format_names table: [MS-MQMQ] 2.1.
 
     Every text gives one row: a text that is not a format name a row with a fault, a null text a null row. Text in the

@@ -1,5 +1,12 @@
+"""Written by `make build` from the annotations in _scan.pyx; do not edit."""
+
 from typing import Any
 
 def scan(
-    text: str, *, extended: bool = False, http_slashes: bool = False, spx: bool = False, path_name: bool = False
+    text: str,
+    *,
+    extended: bool = False,
+    http_slashes: bool = False,
+    spx: bool = False,
+    path_name: bool = False,
 ) -> list[dict[str, Any]]: ...

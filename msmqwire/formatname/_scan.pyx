@@ -18,6 +18,9 @@ from msmqwire.errors import FormatNameError
 from msmqwire.formatname.schema import EXPECTED, FIELDS, KINDS, PROTOCOLS, QUEUE_TYPES, SUFFIXES
 from msmqwire.wire.codes import FAULT_NAMES
 
+if False:  # for type checkers: see stubs.py
+    from typing import Any
+
 
 cdef object text_of(const uint8_t* text, TextSpan span):
     return PyUnicode_DecodeASCII(<const char*>text + span.offset, span.length, NULL) if span.length else None
@@ -43,7 +46,9 @@ cdef dict parts_of(const uint8_t* text, const Name* name):
     }
 
 
-def scan(str text not None, *, bint extended=False, bint http_slashes=False, bint spx=False, bint path_name=False):
+def scan(
+    str text not None, *, bint extended=False, bint http_slashes=False, bint spx=False, bint path_name=False
+) -> list[dict[str, Any]]:
     """The parts of each element of a format name, or of a path name; None where a kind has no such part.
 
     Only a multiple-element name has more than one element.

@@ -1,12 +1,14 @@
-from typing import Any
+"""Written by `make build` from the annotations in _column.pyx; do not edit."""
 
-import numpy as np
+from typing import Any, Final
+
 from numpy.typing import NDArray
+import numpy as np
 
 NULL_NUMBER: int
 
 class Column:
-    type: Any
+    type: Final[Any]
     def __init__(self, array: Any) -> None: ...
     def __len__(self) -> int: ...
     @staticmethod
@@ -14,5 +16,4 @@ class Column:
     @staticmethod
     def either(mask: NDArray[np.bool_], one: Column, other: Column) -> Column: ...
     def repeated(self, count: int) -> Column: ...
-    @property
-    def array(self) -> NDArray[np.int64]: ...
+    array: Final[NDArray[np.int64]]

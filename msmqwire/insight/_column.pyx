@@ -17,8 +17,13 @@ from msmqwire.insight._values cimport ABSENT, is_text, read_numbers, read_texts
 
 import numpy as np
 
+if False:  # for type checkers: see stubs.py
+    from typing import Any
+
+    from numpy.typing import NDArray
+
 #: The number of a null value.
-NULL_NUMBER = ABSENT
+NULL_NUMBER: int = ABSENT
 
 
 cdef class Column:
@@ -35,9 +40,11 @@ cdef class Column:
         Of the values.
     """
 
+    type: Any
+
     __signature__ = signature(lambda array: None)
 
-    def __init__(self, array):
+    def __init__(self, array: Any) -> None:
         cdef const ArrowSchema* schema
         cdef const ArrowArray* values
         cdef const ArrowArray* texts
@@ -109,11 +116,11 @@ cdef class Column:
         self.owner = (self.owner, spans, words)
         return 0
 
-    def __len__(self):
+    def __len__(self) -> int:
         return <Py_ssize_t>self.count
 
     @staticmethod
-    def of_numbers(numbers, type):
+    def of_numbers(numbers: NDArray[np.int64], type: Any) -> Column:
         """The column of a contiguous array of int64, which is not copied."""
         cdef const int64_t[::1] view = numbers
         cdef Column column = Column.__new__(Column)
@@ -125,7 +132,7 @@ cdef class Column:
         return column
 
     @staticmethod
-    def either(mask, Column one, Column other):
+    def either(mask: NDArray[np.bool_], Column one, Column other) -> Column:
         """The values of one column where the mask is true, and of the other elsewhere; both have texts."""
         cdef const uint8_t[::1] choice = mask.view(np.uint8)
         cdef Column column = Column.__new__(Column)
@@ -153,7 +160,7 @@ cdef class Column:
             numbers[i] = number if choice[i] or number == ABSENT else number + <int64_t>one.distinct
         return column
 
-    def repeated(self, Py_ssize_t count):
+    def repeated(self, Py_ssize_t count) -> Column:
         """The column with its first value in so many rows."""
         cdef Column column = Column.__new__(Column)
         if self.count == 0:
@@ -165,7 +172,7 @@ cdef class Column:
         return column
 
     @property
-    def array(self):
+    def array(self) -> NDArray[np.int64]:
         """The numbers of the rows as int64: values, places of texts, 0 for GUIDs; ``NULL_NUMBER`` for null."""
         if self.memory is None:
             return self.owner

@@ -1,7 +1,10 @@
-from collections.abc import Sequence
+"""Written by `make build` from the annotations in _group_table.pyx; do not edit."""
 
-import numpy as np
+from collections.abc import Sequence
+from typing import Final
+
 from numpy.typing import NDArray
+import numpy as np
 
 from msmqwire.columns import Payloads
 from msmqwire.insight._column import Column
@@ -12,8 +15,7 @@ OPERATIONS: tuple[str, ...]
 class GroupTable:
     def __init__(self, keys: int, operations: Sequence[str]) -> None: ...
     def __len__(self) -> int: ...
-    @property
-    def nbytes(self) -> int: ...
+    nbytes: Final[int]
     def add(
         self,
         keys: list[Column],
@@ -26,7 +28,5 @@ class GroupTable:
     def take(self, chosen: NDArray[np.int64]) -> GroupTable: ...
     def key(self, k: int) -> NDArray[np.int64] | Payloads: ...
     def value(self, v: int) -> NDArray[np.int64]: ...
-    @property
-    def rows(self) -> NDArray[np.int64]: ...
-    @property
-    def kept_places(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]: ...
+    rows: Final[NDArray[np.int64]]
+    kept_places: Final[tuple[NDArray[np.int64], NDArray[np.int64]]]

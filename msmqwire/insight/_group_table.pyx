@@ -21,6 +21,13 @@ from msmqwire.wire.simd cimport wire_prefetch
 
 import numpy as np
 
+if False:  # for type checkers: see stubs.py
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from msmqwire.columns import Payloads
+
 cdef enum:
     PLACES = 10          # of a group that are kept
     MOST_VALUES = 16
@@ -32,7 +39,7 @@ cdef enum:
 cdef int64_t NO_PLACE = -1
 
 #: The places of a group that are kept: the first ones.
-MOST_PLACES = PLACES
+MOST_PLACES: int = PLACES
 
 cdef enum Operation:
     SUM
@@ -41,7 +48,7 @@ cdef enum Operation:
     OR
 
 #: How the values of a group are aggregated; ``or`` is that of bits.
-OPERATIONS = ("sum", "min", "max", "or")
+OPERATIONS: tuple[str, ...] = ("sum", "min", "max", "or")
 
 
 cdef struct Place:
@@ -109,7 +116,7 @@ cdef class GroupTable:
     cdef size_t place_count
     cdef size_t most_places
 
-    def __init__(self, size_t keys, operations):
+    def __init__(self, size_t keys, operations: Sequence[str]) -> None:
         self.operations = list(operations)
         if keys > MOST_VALUES or len(self.operations) > MOST_VALUES:
             raise ValueError(f"at most {MOST_VALUES} keys and as many values")
@@ -129,11 +136,11 @@ cdef class GroupTable:
         PyMem_RawFree(self.table.slots)
         PyMem_RawFree(self.places)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return <Py_ssize_t>self.count
 
     @property
-    def nbytes(self):
+    def nbytes(self) -> int:
         """The bytes that the groups take."""
         return (
             self.count * (self.width * INT64_SIZE + BYTES_OF_SLOTS)
@@ -254,7 +261,10 @@ cdef class GroupTable:
         tail[KEPT] -= 1
         return removed
 
-    def add(self, list keys, list values, Column places, mask=None, Column rows=None, Column ends=None):
+    def add(
+        self, list keys: list[Column], list values: list[Column], Column places, mask: NDArray[np.bool_] | None = None,
+        Column rows=None, Column ends=None
+    ) -> None:
         """Count rows.
 
         Parameters
@@ -416,7 +426,7 @@ cdef class GroupTable:
                     if 0 < tail[KEPT] < PLACES:
                         wire_prefetch(&self.places[tail[LAST]])
 
-    def take(self, const int64_t[::1] chosen):
+    def take(self, const int64_t[::1] chosen: NDArray[np.int64]) -> GroupTable:
         """Another table with these groups, in this order; a copy."""
         cdef GroupTable made = GroupTable(self.keys, self.operations)
         cdef int64_t[MOST_WORDS] key
@@ -473,7 +483,7 @@ cdef class GroupTable:
             (<int64_t*>buffer.data)[i] = self.records[i * self.width + word]
         return np.frombuffer(buffer, np.int64)
 
-    def key(self, size_t k):
+    def key(self, size_t k) -> NDArray[np.int64] | Payloads:
         """A key of each group: int64, or Payloads where it is a text or a GUID."""
         cdef Buffer spans, texts
         cdef Span* span
@@ -507,19 +517,19 @@ cdef class GroupTable:
                 size += span[i].size
         return payloads_of_spans(span, self.count, <Py_ssize_t>size, (spans, texts))
 
-    def value(self, size_t v):
+    def value(self, size_t v) -> NDArray[np.int64]:
         """A value of each group, int64."""
         if v >= self.values:
             raise IndexError(f"value {v} of {self.values}")
         return self.words(self.key_size + 1 + v)
 
     @property
-    def rows(self):
+    def rows(self) -> NDArray[np.int64]:
         """The rows of each group, int64."""
         return self.words(self.key_size)
 
     @property
-    def kept_places(self):
+    def kept_places(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The first places of each group: where those of each begin and end, and all of them; int64."""
         cdef Buffer ends = allocate((self.count + 1) * INT64_SIZE)
         cdef int64_t* end = <int64_t*>ends.data

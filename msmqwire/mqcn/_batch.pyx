@@ -28,6 +28,15 @@ from msmqwire.wire._transport cimport Transports
 from msmqwire.columns.schema import TEXT, UINT32, ListOf, StructOf
 from msmqwire.mqcn.schema import NOTIFICATIONS
 
+if False:  # for type checkers: see stubs.py
+    from collections.abc import Sequence
+    from typing import Any
+
+    import numpy as np
+    from numpy.typing import ArrayLike, NDArray
+
+    from msmqwire.mqcn.values import PropertyColumn
+
 cdef enum:
     OPERATIONS_OF_EVENTS = CREATE | CHANGE << 4 | DELETE << 8 | CHANGE << 12
     COLUMN_COUNT = sizeof(RowColumns) // sizeof(void*)
@@ -310,12 +319,12 @@ cdef class NotificationBatch(Batch):
     """
 
     @property
-    def messages(self):
+    def messages(self) -> NDArray[np.int32]:
         """The rows of message ``i`` are ``messages[i]`` to ``messages[i + 1]``; every message has at least one."""
         self.readable()
         return self.rows_of_payloads()[0]
 
-    def property(self, propid):
+    def property(self, propid: int) -> PropertyColumn:
         """Every value of one PROPID in the batch, and the row of each value.
 
         Numbers are an array of the width they have in messages, GUIDs (m, 16) uint8 in wire order, texts a
@@ -340,7 +349,10 @@ cdef class NotificationBatch(Batch):
         return 0
 
 
-def decode_batch(payloads, *, offsets=None, bint strict=False, columns=None, Batch out=None):
+def decode_batch(
+    payloads: Any, *, offsets: ArrayLike | None = None, bint strict=False, columns: Sequence[str] | None = None,
+    Batch out=None
+) -> NotificationBatch:
     """Decode Change Notification Messages into the columns of the notifications table: [MS-MQCN] 2.2.4.
 
     Every change gives one row; so does a message that cannot be decoded, has no change, or is null. The first use of

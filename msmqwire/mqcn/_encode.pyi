@@ -1,3 +1,5 @@
+"""Written by `make build` from the annotations in _encode.pyx; do not edit."""
+
 from collections.abc import Iterable
 
 from msmqwire.columns._batch import Batch

@@ -25,6 +25,12 @@ from msmqwire.mqcn._packet import decode, encode, violated_field
 from msmqwire.mqcn.property_sets import describe
 from msmqwire.mqcn.schema import NOTIFICATIONS
 
+if False:  # for type checkers: see stubs.py
+    from collections.abc import Iterable
+
+    from msmqwire.columns._payloads import Payloads
+    from msmqwire.mqcn._packet import ChangeNotificationMessage
+
 # The columns that a row is written from
 NEEDED = (
     "operation", "object", "object_guid", "path_name", "master_guid", "domain_controller", "properties", "violations",
@@ -119,7 +125,10 @@ cdef size_t encode_messages(
     return source.count
 
 
-def encode_batch(messages, *, Encoded out=None, bint closing_space=True, bint enforce=True):
+def encode_batch(
+    messages: Batch | Iterable[ChangeNotificationMessage], *, Encoded out: Payloads | None = None,
+    bint closing_space=True, bint enforce=True
+) -> Payloads:
     """Encode many messages: the inverse of ``decode_batch``, without the unused byte of [MS-MQCN] 3.3.5.3.
 
     Parameters

@@ -1,7 +1,9 @@
-import builtins
+"""Written by `make build` from the annotations in _packet.pyx; do not edit."""
+
 from collections.abc import Iterable
 from typing import Any, Final, Literal
 from uuid import UUID
+import builtins
 
 from typing_extensions import Buffer
 
@@ -21,11 +23,11 @@ class NotificationUpdate:
     use_guid: Final[bool]
     path_name: Final[str | None]
     guid_identifier: Final[UUID | None]
-    reserved: Final[bytes]
     guid_master_id: Final[UUID]
-    properties: Final[tuple[PropertyValue, ...]]
+    reserved: Final[bytes]
     object: Final[Object | None]
     violations: Final[tuple[str, ...]]
+    properties: Final[tuple[PropertyValue, ...]]
     def __eq__(self, other: builtins.object) -> bool: ...
     def __hash__(self) -> int: ...
 

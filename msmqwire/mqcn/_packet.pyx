@@ -25,6 +25,16 @@ from msmqwire.mqcn.property_sets import describe
 from msmqwire.mqcn.schema import FIELDS, OBJECTS, OPERATIONS, Violation
 from msmqwire.mqcn.values import NotificationBody, PropertyValue
 
+if False:  # for type checkers: see stubs.py
+    import builtins
+    from collections.abc import Iterable
+    from typing import Any, Literal
+    from uuid import UUID
+
+    from typing_extensions import Buffer
+
+    from msmqwire.mqcn.values import Object, Operation
+
 
 cdef tuple violation_names(uint32_t violations):
     return tuple(flag.name.lower() for flag in Violation if violations & <uint32_t>flag)
@@ -83,22 +93,23 @@ cdef class NotificationUpdate:
         attach_update(self, NO_UPDATE)
 
     def __init__(
-        self, *, command, guid_master_id, properties=(), path_name=None, guid_identifier=None
-    ):
+        self, *, command: Operation, guid_master_id: UUID, properties: Iterable[PropertyValue | tuple[int, Any]] = (),
+        path_name: str | None = None, guid_identifier: UUID | None = None
+    ) -> None:
         attach_update(self, packed_update(command, guid_master_id, properties, path_name, guid_identifier))
 
     @property
-    def command(self):
+    def command(self) -> Operation:
         """Command: ``"create"``, ``"change"`` or ``"delete"``."""
         return OPERATIONS[self.header.command]
 
     @property
-    def use_guid(self):
+    def use_guid(self) -> bool:
         """UseGuid: whether ``guid_identifier`` and not ``path_name`` names the object."""
         return self.header.use_guid != 0
 
     @property
-    def path_name(self):
+    def path_name(self) -> str | None:
         """PathName; lone surrogates stay lone surrogates."""
         if self.header.use_guid:
             return None
@@ -106,33 +117,33 @@ cdef class NotificationUpdate:
         return path.decode("utf-16-le", "surrogatepass")
 
     @property
-    def guid_identifier(self):
+    def guid_identifier(self) -> UUID | None:
         """GuidIdentifier."""
         return guid_from_bytes(self.data + self.header.identifier_at) if self.header.use_guid else None
 
     @property
-    def guid_master_id(self):
+    def guid_master_id(self) -> UUID:
         """GuidMasterId: the directory server that made the change."""
         return guid_from_bytes(self.data + self.header.master_at)
 
     @property
-    def reserved(self):
+    def reserved(self) -> bytes:
         """Reserved: 24 bytes, which receivers ignore."""
         cdef size_t at = self.header.master_at + RESERVED_AT
         return self.data[at:at + COUNT_AT - RESERVED_AT]
 
     @property
-    def object(self):
+    def object(self) -> Object | None:
         """What is changed, ``"queue"`` or ``"machine"``: [MS-MQCN] 3.2.5.1. None where a receiver disregards it."""
         return OBJECTS[self.header.object - 1] if self.header.object else None
 
     @property
-    def violations(self):
+    def violations(self) -> tuple[str, ...]:
         """Names of the rules that the update breaks; empty for a conforming update."""
         return violation_names(self.header.violations)
 
     @property
-    def properties(self):
+    def properties(self) -> tuple[PropertyValue, ...]:
         """PropertyId and PropertyValue; blobs and vectors are views of the message's bytes."""
         cdef const uint8_t* ids = self.data + self.header.master_at + IDS_AT
         cdef size_t at = self.header.master_at + IDS_AT + 4 * self.header.property_count
@@ -158,7 +169,7 @@ cdef class NotificationUpdate:
         memset(copy + self.header.master_at + RESERVED_AT, 0, COUNT_AT - RESERVED_AT)
         return packed
 
-    def __eq__(self, other):
+    def __eq__(self, other: builtins.object) -> bool:
         if not isinstance(other, NotificationUpdate):
             return NotImplemented
         return (
@@ -166,7 +177,7 @@ cdef class NotificationUpdate:
             and self.canonical() == (<NotificationUpdate>other).canonical()
         )
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         return hash((self.header.violations, self.canonical()))
 
     def __repr__(self):
@@ -251,7 +262,9 @@ cdef class ChangeNotificationMessage:
     def __cinit__(self, *args, **kwargs):
         attach_message(self, b"\1\0")
 
-    def __init__(self, version, updates=(), body=None):
+    def __init__(
+        self, version: Literal[1, 2], updates: Iterable[NotificationUpdate] = (), body: NotificationBody | None = None
+    ) -> None:
         if version == 1 and body is None:
             attach_message(self, packed_updates(tuple(updates)))
         elif version == 2 and body is not None and not tuple(updates):
@@ -260,19 +273,19 @@ cdef class ChangeNotificationMessage:
             raise EncodeError("Version", f"{version!r}: version 1 needs updates, version 2 a body")
 
     @property
-    def version(self):
+    def version(self) -> int:
         """Version: 1 or 2."""
         return self.data[0]
 
     @property
-    def updates(self):
+    def updates(self) -> tuple[NotificationUpdate, ...]:
         """The changes of a message of version 1; empty for version 2."""
         if self.parts is None:
             self.parts = updates_of(self)
         return self.parts
 
     @property
-    def body(self):
+    def body(self) -> NotificationBody | None:
         """The change of a message of version 2; None for version 1."""
         if self.data[0] == 1:
             return None
@@ -280,7 +293,7 @@ cdef class ChangeNotificationMessage:
         return NotificationBody(self.text.event, guid_from_bytes(self.text.guid), name)
 
     @property
-    def violations(self):
+    def violations(self) -> tuple[str, ...]:
         """Names of the rules that the message or a part of it breaks; empty for a conforming message."""
         return violation_names(self.found)
 
@@ -298,7 +311,7 @@ cdef class ChangeNotificationMessage:
         )
         return bytes(packed[:HEADER_SIZE + written])
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         if not isinstance(other, ChangeNotificationMessage):
             return NotImplemented
         return (
@@ -306,7 +319,7 @@ cdef class ChangeNotificationMessage:
             and self.canonical(True) == (<ChangeNotificationMessage>other).canonical(True)
         )
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         return hash((self.found, self.canonical(True)))
 
     def __repr__(self):
@@ -388,7 +401,7 @@ cdef int attach_message(ChangeNotificationMessage message, bytes data) except -1
     return 0
 
 
-def decode(data, *, bint strict=False):
+def decode(data: Buffer, *, bint strict=False) -> ChangeNotificationMessage:
     """Decode one Change Notification Message, with or without the unused byte after it: [MS-MQCN] 2.2.4, 3.3.5.3.
 
     Parameters
@@ -426,7 +439,7 @@ def decode(data, *, bint strict=False):
     return message
 
 
-def encode(ChangeNotificationMessage message not None, *, bint closing_space=True, bint enforce=True):
+def encode(ChangeNotificationMessage message not None, *, bint closing_space=True, bint enforce=True) -> bytes:
     """Encode one message; ``decode(encode(message), strict=True) == message``.
 
     Parameters
@@ -448,7 +461,7 @@ def encode(ChangeNotificationMessage message not None, *, bint closing_space=Tru
     return message.canonical(closing_space)
 
 
-def encode_body(message, *, bint closing_space=True, bint enforce=True):
+def encode_body(message: ChangeNotificationMessage, *, bint closing_space=True, bint enforce=True) -> bytes:
     """Encode one message as the body of an MSMQ message: followed by the unused byte of [MS-MQCN] 3.3.5.3."""
     return encode(message, closing_space=closing_space, enforce=enforce) + b"\0"
 

@@ -1,8 +1,10 @@
+"""Written by `make build` from the annotations in _batch.pyx; do not edit."""
+
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import numpy as np
 from numpy.typing import ArrayLike, NDArray
+import numpy as np
 
 from msmqwire.columns._batch import Batch
 from msmqwire.columns._payloads import Payloads

@@ -4,7 +4,7 @@ A block of packets is read while its headers are in the cache, then its columns 
 in a loop of its own (``_layout.pyx`` lists from which bytes).
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, uint8_t, uint32_t
@@ -37,6 +37,13 @@ import numpy as np
 from msmqwire.mqqb._layout import MESSAGE_LAYOUT, SESSION_LAYOUT
 from msmqwire.mqqb.schema import MESSAGES, TRANSPORTS
 
+if False:  # for type checkers: see stubs.py
+    from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from msmqwire.mqqb._packet import Transport
+
 cdef dict ACCEPTED = accepted_transports(TRANSPORTS)
 cdef tuple LISTS = ("destination_queues", "admin_queues", "response_queues")
 cdef dict DERIVED = {column.name: column for column in MESSAGES.columns if column.derived}
@@ -61,8 +68,8 @@ class Notifications(NamedTuple):
     """
 
     payloads: Payloads
-    rows: Any
-    encrypted: Any
+    rows: NDArray[np.uint32]
+    encrypted: NDArray[np.uint32]
 
 
 cdef class MessageBatch(Batch):
@@ -83,7 +90,7 @@ cdef class MessageBatch(Batch):
     (('no_updates',), [1])
     """
 
-    def notifications(self):
+    def notifications(self) -> Notifications:
         """The bodies of messages to the notify queue, not copied: [MS-MQCN] 1.9, 3.2.1.2.1.
 
         Their senders are not authenticated: a sender can forge all that a packet says of authentication.
@@ -239,7 +246,10 @@ cdef class SessionDecoder(Decoder):
         decode_rows(self, True)
 
 
-def decode_batch(payloads, *, offsets=None, bint strict=False, columns=None, Batch out=None):
+def decode_batch(
+    payloads: object, *, offsets: ArrayLike | None = None, bint strict=False, columns: Sequence[str] | None = None,
+    Batch out=None
+) -> MessageBatch:
     """Decode UserMessage packets into the columns of the messages table: [MS-MQMQ] 2.2.20.
 
     Every payload gives one row; one that cannot be decoded gives a row with a fault.
@@ -271,8 +281,9 @@ def decode_batch(payloads, *, offsets=None, bint strict=False, columns=None, Bat
 
 
 def decode_session_batch(
-    payloads, *, offsets=None, bint strict=False, transport="unknown", columns=None, Batch out=None
-):
+    payloads: object, *, offsets: ArrayLike | None = None, bint strict=False,
+    transport: Transport | NDArray[np.uint8] = "unknown", columns: Sequence[str] | None = None, Batch out=None
+) -> Batch:
     """Decode pings and the packets of sessions into the columns of the sessions table: [MS-MQQB] 2.2.
 
     Parameters

@@ -1,1 +1,3 @@
+"""Written by `make build` from the annotations in _bodies.pyx; do not edit."""
+
 def read_body(body: bytes, body_type: int, encrypted: bool) -> tuple[str, str | None]: ...

@@ -37,7 +37,7 @@ for number, size in VALUE_SIZES.items():
     VALUE_BYTES[<size_t>number] = size
 
 
-def read_body(bytes body not None, body_type, bint encrypted):
+def read_body(bytes body not None, body_type: int, bint encrypted) -> tuple[str, str | None]:
     """The format of a body, one of ``BODY_FORMATS``, and its text; None where it has none.
 
     A body whose BodyType says neither text nor value, or does not fit, is text when all of it is UTF-8 or, after a byte

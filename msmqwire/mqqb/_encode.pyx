@@ -20,12 +20,20 @@ from msmqwire.mqqb._packet import encode
 from msmqwire.mqqb.rules import refusal as broken_rule
 from msmqwire.mqqb.schema import MESSAGES, SESSIONS
 
+if False:  # for type checkers: see stubs.py
+    from collections.abc import Iterable
+
+    from msmqwire.columns._payloads import Payloads
+    from msmqwire.mqqb._packet import MessagePacket
+
 cdef set ENCODED = {
     "kind", "violations", *MESSAGE_DEFAULTS, *[name for group in GROUPS.values() for name in GROUP_FIELDS[group]],
     *[name for defaults in SESSION_DEFAULTS.values() for name in defaults],
 }
 # Columns that follow from others, so that a batch to be encoded need not have them
-DERIVED = frozenset([name for table in (MESSAGES, SESSIONS) for name in table.names if name not in ENCODED])
+DERIVED: frozenset[str] = frozenset(
+    [name for table in (MESSAGES, SESSIONS) for name in table.names if name not in ENCODED]
+)
 
 cdef enum:
     LARGEST_ELEMENT = 24    # of a list of queues, without the text of a direct name
@@ -118,7 +126,7 @@ cdef class PacketEncoder(Encoder):
         return unusable(self.batch, "BaseHeader", row)
 
 
-def encode_batch(packets, *, Encoded out=None):
+def encode_batch(packets: Batch | Iterable[MessagePacket], *, Encoded out: Payloads | None = None) -> Payloads:
     """Encode many packets: the inverse of ``decode_batch`` and ``decode_session_batch``.
 
     Parameters

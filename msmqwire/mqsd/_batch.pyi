@@ -1,18 +1,20 @@
+"""Written by `make build` from the annotations in _batch.pyx; do not edit."""
+
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike, NDArray
+import numpy as np
 
 from msmqwire.columns._batch import Batch
-from msmqwire.mqsd._packet import Transport
+from msmqwire.mqsd._packet import TransportName
 
 def decode_batch(
     payloads: Any,
     *,
     offsets: ArrayLike | None = None,
     strict: bool = False,
-    transport: Transport | NDArray[np.uint8] = "unknown",
+    transport: TransportName | NDArray[np.uint8] = "unknown",
     columns: Sequence[str] | None = None,
     out: Batch | None = None,
 ) -> Batch: ...

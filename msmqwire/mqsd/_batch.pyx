@@ -22,6 +22,15 @@ from msmqwire.wire._transport cimport Transports, accepted_transports, parse_tra
 
 from msmqwire.mqsd.schema import TOPOLOGY, TRANSPORTS
 
+if False:  # for type checkers: see stubs.py
+    from collections.abc import Sequence
+    from typing import Any
+
+    import numpy as np
+    from numpy.typing import ArrayLike, NDArray
+
+    from msmqwire.mqsd._packet import TransportName
+
 cdef enum:
     BLOCK = 32  # packets that are read before their columns are written
 
@@ -193,7 +202,10 @@ cdef class TopologyDecoder(Decoder):
                 row = self.put_block(row)
 
 
-def decode_batch(payloads, *, offsets=None, bint strict=False, transport="unknown", columns=None, Batch out=None):
+def decode_batch(
+    payloads: Any, *, offsets: ArrayLike | None = None, bint strict=False,
+    transport: TransportName | NDArray[np.uint8] = "unknown", columns: Sequence[str] | None = None, Batch out=None
+) -> Batch:
     """Decode MS-MQSD packets into the columns of the topology table: [MS-MQSD] 2.2.
 
     Every payload gives one row; one that cannot be decoded gives a row with a fault.

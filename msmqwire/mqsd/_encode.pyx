@@ -21,6 +21,12 @@ from msmqwire.errors import EncodeError
 from msmqwire.mqsd._packet import encode
 from msmqwire.mqsd.schema import FIELDS, TOPOLOGY, own_columns
 
+if False:  # for type checkers: see stubs.py
+    from collections.abc import Iterable
+
+    from msmqwire.columns._payloads import Payloads
+    from msmqwire.mqsd._packet import TopologyPacket
+
 REQUEST_NEEDS, REPLY_NEEDS = own_columns(REQUEST), own_columns(REPLY)
 
 cdef enum:
@@ -142,7 +148,7 @@ cdef class TopologyEncoder(Encoder):
         )
 
 
-def encode_batch(packets, *, Encoded out=None):
+def encode_batch(packets: Batch | Iterable[TopologyPacket], *, Encoded out: Payloads | None = None) -> Payloads:
     """Encode many packets: the inverse of ``decode_batch``.
 
     Parameters

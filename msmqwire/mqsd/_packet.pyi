@@ -1,14 +1,16 @@
+"""Written by `make build` from the annotations in _packet.pyx; do not edit."""
+
 from collections.abc import Iterable, Sequence
 from typing import Final, Literal
 from uuid import UUID
 
-import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import Buffer
+import numpy as np
 
 from msmqwire.mqsd.values import DirectoryServiceServer
 
-Transport = Literal["unknown", "udp", "ipx"]
+TransportName = Literal["unknown", "udp", "ipx"]
 
 class TopologyPacket:
     version: Final[int]
@@ -51,6 +53,9 @@ class TopologyServerReply(TopologyPacket):
     servers: Final[tuple[DirectoryServiceServer, ...]]
 
 def decode(
-    data: Buffer, *, strict: bool = False, transport: Transport = "unknown"
+    data: Buffer,
+    *,
+    strict: bool = False,
+    transport: TransportName = "unknown",
 ) -> TopologyClientRequest | TopologyServerReply: ...
 def encode(packet: TopologyPacket) -> bytes: ...

@@ -26,6 +26,16 @@ from msmqwire.errors import EncodeError
 from msmqwire.mqsd.schema import FIELDS, TRANSPORTS, Violation
 from msmqwire.mqsd.values import DirectoryServiceServer
 
+if False:  # for type checkers: see stubs.py
+    from collections.abc import Iterable, Sequence
+    from typing import Literal
+    from uuid import UUID
+
+    from numpy.typing import NDArray
+    from typing_extensions import Buffer
+
+    TransportName = Literal["unknown", "udp", "ipx"]
+
 cdef dict ACCEPTED = accepted_transports(TRANSPORTS)
 
 # The bytes of a packet before __init__, which need not be called
@@ -65,17 +75,17 @@ cdef class TopologyPacket:
         raise TypeError("decode() makes packets; to write one, build a TopologyClientRequest or TopologyServerReply")
 
     @property
-    def version(self):
+    def version(self) -> int:
         """Version; 0 in a conforming packet, ignored by receivers."""
         return self.data[0]
 
     @property
-    def reserved(self):
+    def reserved(self) -> int:
         """Reserved; 0 in a conforming packet, ignored by receivers."""
         return load_u16(self.data + RESERVED_AT)
 
     @property
-    def trailing(self):
+    def trailing(self) -> memoryview | None:
         """The bytes after the last field, a view; None if there are none. A server ignores those of a request."""
         cdef TextSpan part = self.header.parts[TRAILING]
         if not self.header.presence & HAS_TRAILING:
@@ -83,7 +93,7 @@ cdef class TopologyPacket:
         return memoryview(self.owner)[part.offset:<size_t>part.offset + part.length]
 
     @property
-    def violations(self):
+    def violations(self) -> tuple[str, ...]:
         """Names of the rules that the packet breaks; empty for a conforming one."""
         return tuple(flag.name.lower() for flag in Violation if self.header.violations & <uint32_t>flag)
 
@@ -94,7 +104,7 @@ cdef class TopologyPacket:
         # The owner's buffer begins where the packet does
         return np.frombuffer(self.owner, dtype, <Py_ssize_t>count, <Py_ssize_t>(start - self.data))
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         if not isinstance(other, TopologyPacket):
             return NotImplemented
         return (
@@ -102,7 +112,7 @@ cdef class TopologyPacket:
             and self.described() == (<TopologyPacket>other).described()
         )
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         return hash((self.header.violations, self.described()))
 
     def __reduce__(self):
@@ -133,7 +143,10 @@ cdef class TopologyClientRequest(TopologyPacket):
 
     __signature__ = signature(lambda *, enterprise_id, request_id, site_id, ipx_networks=(): None)
 
-    def __init__(self, *, enterprise_id, request_id, site_id, ipx_networks=()):
+    def __init__(
+        self, *, enterprise_id: UUID, request_id: UUID, site_id: UUID,
+        ipx_networks: Sequence[int] | NDArray[np.integer] = ()
+    ) -> None:
         networks = encodable_ipx_networks(ipx_networks)
         cdef uint8_t[48] guids
         guid_to_bytes(enterprise_id, "EnterpriseID", guids)
@@ -147,27 +160,27 @@ cdef class TopologyClientRequest(TopologyPacket):
         attach(self, packed[:size])
 
     @property
-    def type(self):
+    def type(self) -> Literal["request"]:
         """The name of Type: ``"request"``."""
         return "request"
 
     @property
-    def enterprise_id(self):
+    def enterprise_id(self) -> UUID:
         """EnterpriseID, the enterprise of the client."""
         return guid_from_bytes(self.data + ENTERPRISE_ID_AT)
 
     @property
-    def request_id(self):
+    def request_id(self) -> UUID:
         """RequestID, one for each discovery run; replies echo it."""
         return guid_from_bytes(self.data + REQUEST_ID_AT)
 
     @property
-    def site_id(self):
+    def site_id(self) -> UUID:
         """SiteID, the site of the client."""
         return guid_from_bytes(self.data + SITE_ID_AT)
 
     @property
-    def ipx_networks(self):
+    def ipx_networks(self) -> NDArray[np.uint32]:
         """IPXNetworkNumberArray: a view of the packet's bytes, shape (n,); empty in the IP form."""
         if self.header.counts[IPX_NETWORKS] == 0:
             return np.empty(0, np.uint32)
@@ -221,8 +234,10 @@ cdef class TopologyServerReply(TopologyPacket):
     )
 
     def __init__(
-        self, *, correlation_id, connected_networks, connected_network_mask=0, responding_site_id=None, servers=()
-    ):
+        self, *, correlation_id: UUID, connected_networks: Iterable[UUID] | NDArray[np.uint8],
+        connected_network_mask: int = 0, responding_site_id: UUID | None = None,
+        servers: Iterable[DirectoryServiceServer | tuple[str, bool, bool]] = ()
+    ) -> None:
         cdef uint8_t[32] guids
         cdef bytes networks = encodable_networks(connected_networks)
         cdef bytes array = encodable_servers(servers, responding_site_id)
@@ -244,33 +259,33 @@ cdef class TopologyServerReply(TopologyPacket):
         attach(self, packed)
 
     @property
-    def type(self):
+    def type(self) -> Literal["reply"]:
         """The name of Type: ``"reply"``."""
         return "reply"
 
     @property
-    def correlation_id(self):
+    def correlation_id(self) -> UUID:
         """CorrelationID, the RequestID that this answers."""
         return guid_from_bytes(self.data + CORRELATION_ID_AT)
 
     @property
-    def connected_network_mask(self):
+    def connected_network_mask(self) -> int:
         """ConnectedNetworkMask: 0 over IP, a bit for each network over IPX."""
         return load_u32(self.data + CONNECTED_NETWORK_MASK_AT)
 
     @property
-    def connected_networks(self):
+    def connected_networks(self) -> NDArray[np.uint8]:
         """ConnectedNetworkArray: a view of the packet's bytes, shape (n, 16), GUIDs in wire order."""
         cdef size_t size = 16 * <size_t>self.header.counts[NETWORKS]
         return self.array(self.header.items[NETWORKS], np.uint8, size).reshape(-1, 16)
 
     @property
-    def responding_site_id(self):
+    def responding_site_id(self) -> UUID | None:
         """RespondingSiteID; None when the server is in the client's site."""
         return guid_from_bytes(self.header.items[SERVERS] - 16) if self.header.servers_size else None
 
     @property
-    def servers(self):
+    def servers(self) -> tuple[DirectoryServiceServer, ...]:
         """DirectoryServiceServerArray; lone surrogates in a name stay lone surrogates."""
         if not self.header.servers_size:
             return ()
@@ -305,7 +320,9 @@ cdef int attach(TopologyPacket packet, bytes data) except -1:
     return 0
 
 
-def decode(data, *, bint strict=False, str transport="unknown"):
+def decode(
+    data: Buffer, *, bint strict=False, str transport: TransportName = "unknown"
+) -> TopologyClientRequest | TopologyServerReply:
     """Decode one MS-MQSD packet: [MS-MQSD] 2.2.
 
     Parameters
@@ -353,7 +370,7 @@ def decode(data, *, bint strict=False, str transport="unknown"):
     return packet
 
 
-def encode(TopologyPacket packet not None):
+def encode(TopologyPacket packet not None) -> bytes:
     """Write one packet; ``decode(encode(packet), strict=True) == packet``.
 
     Raises

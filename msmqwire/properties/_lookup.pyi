@@ -1,1 +1,3 @@
+"""Written by `make build` from the annotations in _lookup.pyx; do not edit."""
+
 def type_of(propid: int) -> int | None: ...

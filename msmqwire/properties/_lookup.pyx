@@ -33,7 +33,7 @@ cdef uint8_t kind_of_type(object vt) except? 0:
     return KIND_BY_TYPE.get(vt, 0)
 
 
-def type_of(propid):
+def type_of(propid: int) -> int | None:
     """VARTYPE code of the value of a PROPID in a notification, None where the value cannot be sized.
 
     >>> type_of(105), type_of(24), type_of(100)

@@ -23,6 +23,12 @@ from msmqwire.errors import EncodeError
 from msmqwire.properties.table import KINDS
 from msmqwire.properties.vartype import TYPE_NAMES
 
+if False:  # for type checkers: see stubs.py
+    from typing import Any
+
+    from numpy.typing import NDArray
+    from typing_extensions import Buffer
+
 cdef tuple FIELDS = ("PropertyValue",)
 cdef enum:
     FIELD_VALUE = 0
@@ -175,7 +181,7 @@ cdef object decode_value(uint8_t kind, const uint8_t* value, size_t size, object
     return view_at(kind, value, size, owner, start)
 
 
-def size(vt, data):
+def size(vt: int, data: Buffer) -> int:
     """Bytes of the value at the start of ``data``.
 
     >>> size(31, b"a\\0b\\0\\0\\0and more")
@@ -185,7 +191,7 @@ def size(vt, data):
     return sized(known_kind(vt), address(view), <size_t>length, False)
 
 
-def view(vt, data):
+def view(vt: int, data: Buffer) -> NDArray[Any] | tuple[NDArray[Any], ...]:
     """A numpy view of the value at the start of ``data``, which may have any address.
 
     Numbers have shape (1,), VT_CLSID (16,) uint8, vectors of GUIDs (n, 16) uint8. VT_LPWSTR gives its code units as
@@ -202,7 +208,7 @@ def view(vt, data):
     return view_at(kind, start, sized(kind, start, <size_t>length, False), kept, start)
 
 
-def decode(vt, data, *, bint exact=True):
+def decode(vt: int, data: Buffer, *, bint exact=True) -> Any:
     """Decode the value of type ``vt`` in ``data``: [MS-MQCN] 2.2.3.
 
     Integers become int, VT_BOOL bool, VT_CLSID ``uuid.UUID``, VT_LPWSTR str (lone surrogates stay), a vector of
@@ -242,7 +248,7 @@ def decode(vt, data, *, bint exact=True):
 # --- From Python to bytes ---
 
 
-def encode(vt, value):
+def encode(vt: int, value: Any) -> bytes:
     """Encode a value as change notifications carry it: what ``decode`` returns, or any sequence of the same elements.
 
     Raises

@@ -1,1 +1,3 @@
+"""Written by `make build` from the annotations in _sid.pyx; do not edit."""
+
 def sid_text(sid: bytes) -> str | None: ...

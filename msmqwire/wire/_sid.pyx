@@ -27,7 +27,7 @@ cdef size_t format_sid(const uint8_t* sid, size_t size, uint8_t* target) noexcep
     return written
 
 
-def sid_text(bytes sid not None):
+def sid_text(bytes sid not None) -> str | None:
     """A SID as text; None when it is not valid.
 
     Examples

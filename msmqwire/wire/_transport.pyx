@@ -3,7 +3,7 @@
 from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint32_t
 
-TRANSPORT_NAMES = tuple([transport.name.lower() for transport in Transport])
+TRANSPORT_NAMES: tuple[str, ...] = tuple([transport.name.lower() for transport in Transport])
 
 
 cdef str DEFAULT = "unknown"

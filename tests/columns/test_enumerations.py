@@ -17,7 +17,10 @@ from msmqwire.formatname import _kernel as formatname_kernel
 from msmqwire.wire import _transport as transport
 
 TABLES: list[tuple[Table, Any]] = [(formatname.FORMAT_NAMES, formatname_kernel.Field)]
-ENUMERATIONS = [(transport, "Transport")]
+ENUMERATIONS = [
+    (transport, "Transport"),
+    *((formatname_kernel, name) for name in ("NameKind", "Field", "Expected", "Presence")),
+]
 
 
 @pytest.mark.parametrize(("names", "index"), [(0, "int32"), (1, "int8"), (127, "int8"), (128, "int16")])

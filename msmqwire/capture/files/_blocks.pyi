@@ -1,18 +1,20 @@
-"""Blocks of payloads, and the memory that they are made in."""
+"""Written by `make build` from the annotations in _blocks.pyx; do not edit."""
 
 from collections.abc import Iterable
+from typing import Final
 
-import numpy as np
 from numpy.typing import NDArray
+import numpy as np
 
-from msmqwire.capture.schema import CAPTURE
-from msmqwire.columns import Batch, Payloads, Table
+from msmqwire.columns import Table
+from msmqwire.columns._batch import Batch
+from msmqwire.columns._payloads import Payloads
 
 class Block:
-    payloads: Payloads
-    capture: Batch
-    transports: NDArray[np.uint8] | None
+    payloads: Final[Payloads]
+    capture: Final[Batch]
     def __len__(self) -> int: ...
+    transports: Final[NDArray[np.uint8] | None]
 
 class Pool:
-    def __init__(self, block_size: int, columns: Iterable[str] | None, *, table: Table = CAPTURE) -> None: ...
+    def __init__(self, block_size: int, columns: Iterable[str] | None, *, table: Table = ...) -> None: ...

@@ -26,6 +26,13 @@ import numpy as np
 
 from msmqwire.capture.schema import CAPTURE, FRAMES
 
+if False:  # for type checkers: see stubs.py
+    from collections.abc import Iterable
+
+    from numpy.typing import NDArray
+
+    from msmqwire.columns import Table
+
 cdef enum:
     KEPT = 4  # windows, spans and batches in a pool, at most
 
@@ -47,19 +54,22 @@ cdef class Block:
         What carried each payload, as codes of ``Transport``; None if it was UDP for all of them.
     """
 
+    payloads: Payloads
+    capture: Batch
+
     __signature__ = signature(lambda: None)
 
     def __init__(self):
         raise TypeError("a Block is made by iterating over a Capture")
 
-    def __len__(self):
+    def __len__(self) -> int:
         return <Py_ssize_t>self.payloads.table.count
 
     def __repr__(self):
         return f"<Block of {len(self)} payloads, {self.payloads.nbytes} bytes>"
 
     @property
-    def transports(self):
+    def transports(self) -> NDArray[np.uint8] | None:
         if not self.others.size:
             return None
         others = np.frombuffer(self.others, np.uint32)
@@ -73,7 +83,7 @@ cdef class Pool:
 
     With the ``table`` ``FRAMES`` rows are frames as they were captured.
     """
-    def __init__(self, size_t block_size, columns, *, table=CAPTURE):
+    def __init__(self, size_t block_size, columns: Iterable[str] | None, *, table: Table = CAPTURE) -> None:
         self.block_size = block_size
         self.table = table
         self.columns = tuple([column.name for column in table.select(columns)])

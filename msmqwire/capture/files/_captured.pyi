@@ -1,4 +1,4 @@
-"""Frames that were taken out of captures, read as the captures would be."""
+"""Written by `make build` from the annotations in _captured.pyx; do not edit."""
 
 from collections.abc import Iterable
 
@@ -10,8 +10,6 @@ from msmqwire.capture.stats import CaptureStats
 from msmqwire.capture.tcp._streams import StreamTable
 
 class CapturedFramesReader(FileReader):
-    """The blocks of frames out of any number of files, named in each of the ``runs``."""
-
     def __init__(
         self,
         runs: Iterable[FrameRun],

@@ -16,6 +16,12 @@ from msmqwire.capture.tcp._flows cimport NO_FLOW, Streams
 from msmqwire.capture.tcp._streams cimport StreamTable
 from msmqwire.columns._payloads cimport Payloads, Span, payload_at
 
+if False:  # for type checkers: see stubs.py
+    from collections.abc import Iterable
+
+    from msmqwire.capture.files.sources import FrameRun
+    from msmqwire.capture.stats import CaptureStats
+
 cdef enum:
     RECORD_HEADER = 16  # bytes: with them no frame that gives a row is smaller than SMALLEST_ROW
 
@@ -38,8 +44,9 @@ cdef class CapturedFramesReader(FileReader):
     cdef const uint8_t* at  # of the next in the window
 
     def __init__(
-        self, runs, PayloadSelection selection, Pool pool, StreamTable streams, stats, *, bint last=True
-    ):
+        self, runs: Iterable[FrameRun], PayloadSelection selection, Pool pool, StreamTable streams,
+        stats: CaptureStats, *, bint last=True
+    ) -> None:
         self.runs = iter(runs)
         FileReader.__init__(self, "", None, selection, pool, streams, stats, last=last)
 

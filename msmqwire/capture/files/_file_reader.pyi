@@ -1,6 +1,7 @@
-"""One capture file, a window at a time."""
+"""Written by `make build` from the annotations in _file_reader.pyx; do not edit."""
 
 from collections.abc import Callable
+from typing import Final
 
 from msmqwire.capture.files._blocks import Block, Pool
 from msmqwire.capture.frames._selection import PayloadSelection
@@ -8,10 +9,8 @@ from msmqwire.capture.stats import CaptureStats
 from msmqwire.capture.tcp._streams import StreamTable
 
 class FileReader:
-    name: str
-    end: int
-    place: int
-    frames: int
+    name: Final[str]
+    end: Final[int]
     def __init__(
         self,
         name: str,
@@ -27,6 +26,8 @@ class FileReader:
         most_interfaces: int = ...,
         ready: Callable[[], bool] | None = None,
     ) -> None: ...
+    place: Final[int]
+    frames: Final[int]
     def next_block(self) -> Block | None: ...
     def end_here(self) -> None: ...
     def pass_to(self, limit: int) -> bool: ...

@@ -39,6 +39,11 @@ from msmqwire.capture.files.other_formats import not_a_capture
 from msmqwire.capture.frames._encapsulations import encapsulation_names
 from msmqwire.capture.schema import FileLimits
 
+if False:  # for type checkers: see stubs.py
+    from collections.abc import Callable
+
+    from msmqwire.capture.stats import CaptureStats
+
 cdef enum:
     FIRST_READ = 4096   # enough for every file header, and leaves the following reads aligned to pages
     FRONT = 1024        # bytes that identify a file: as a rule with the time of its first frame
@@ -65,11 +70,15 @@ cdef class FileReader:
     frames : int
         The frames that were read.
     """
+
+    name: str
+    end: int
+
     def __init__(
-        self, str name, read_into, PayloadSelection selection, Pool pool, StreamTable streams, stats, *,
-        bint last=True, bint growing=False, uint64_t size=END_OF_FILE,
-        size_t most_interfaces=FileLimits.interfaces, ready=None,
-    ):
+        self, str name, read_into: Callable[[memoryview], int], PayloadSelection selection, Pool pool,
+        StreamTable streams, stats: CaptureStats, *, bint last=True, bint growing=False, uint64_t size=END_OF_FILE,
+        size_t most_interfaces=FileLimits.interfaces, ready: Callable[[], bool] | None = None
+    ) -> None:
         self.name = name
         self.read_into = read_into
         self.ready = ready
@@ -113,11 +122,11 @@ cdef class FileReader:
         return 0
 
     @property
-    def place(self):
+    def place(self) -> int:
         return self.next_record()
 
     @property
-    def frames(self):
+    def frames(self) -> int:
         return self.counts.frames
 
     cdef size_t read(self, object view) except? 0:
@@ -135,14 +144,14 @@ cdef class FileReader:
         self.stats.bytes_read += count
         return count
 
-    def next_block(self):
+    def next_block(self) -> Block | None:
         """The next block with rows in it, None at the end of the file."""
         cdef Block block = None
         while block is None and not self.exhausted() and not self.reached():
             block = self.next_rows()
         return block
 
-    def end_here(self):
+    def end_here(self) -> None:
         """Take the bytes that were read of a growing file for all of it; ``next_block`` has the rows of its end.
 
         CaptureError if they are no complete file header.
@@ -153,7 +162,7 @@ cdef class FileReader:
         self.last = True
         self.size = self.end
 
-    def pass_to(self, uint64_t limit):
+    def pass_to(self, uint64_t limit) -> bool:
         """Read up to the first record that begins at ``limit`` or later and drop the rows; false at the end."""
         self.limit = limit
         while self.next_block() is not None:

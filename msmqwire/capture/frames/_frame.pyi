@@ -1,7 +1,7 @@
-"""The texts of the reasons why records cannot be read, and the names of what is not supported."""
+"""Written by `make build` from the annotations in _frame.pyx; do not edit."""
 
-LINK_NAMES: dict[int, str]
-MAX_LINK_TYPE: int
 MAX_PROBLEMS: int
+MAX_LINK_TYPE: int
 REASONS: dict[int, str]
 UNSUPPORTED_ENCAPSULATIONS: dict[int, str]
+LINK_NAMES: dict[int, str]

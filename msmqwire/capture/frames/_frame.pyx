@@ -1,9 +1,9 @@
 """The texts of the reasons why records cannot be read, and the names of what is not supported."""
 
-MAX_PROBLEMS = MOST_PROBLEMS
-MAX_LINK_TYPE = LINK_TYPES - 1
+MAX_PROBLEMS: int = MOST_PROBLEMS
+MAX_LINK_TYPE: int = LINK_TYPES - 1
 
-REASONS = {
+REASONS: dict[int, str] = {
     RECORD_CUT: "the file ends inside this record: it needs {needed} bytes, {available} are left",
     FRAME_TOO_LARGE: "a frame of {needed} bytes; the maximum is {available}",
     FRAME_OVER_ORIGINAL: "{needed} bytes captured of a frame of {available}",
@@ -42,7 +42,7 @@ REASONS = {
     ENCAPSULATION_CUT: "an encapsulation header is truncated: it needs {needed} bytes, {available} were captured",
 }
 
-UNSUPPORTED_ENCAPSULATIONS = {
+UNSUPPORTED_ENCAPSULATIONS: dict[int, str] = {
     ESP: "ESP",
     ESP_IN_UDP: "ESP in UDP",
     AUTHENTICATION_HEADER: "AH in IPv4",
@@ -69,7 +69,7 @@ UNSUPPORTED_ENCAPSULATIONS = {
 }
 
 # Of the LINKTYPE_ registry of tcpdump.org: those that captures of networks have, and are not read
-LINK_NAMES = {
+LINK_NAMES: dict[int, str] = {
     3: "AX25",
     6: "IEEE802_5",
     7: "ARCNET_BSD",

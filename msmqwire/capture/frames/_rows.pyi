@@ -1,5 +1,5 @@
-"""The presence bits of the capture columns."""
+"""Written by `make build` from the annotations in _rows.pyx; do not edit."""
 
-ENCAPSULATED: int
-STREAMED: int
 TIMED: int
+STREAMED: int
+ENCAPSULATED: int

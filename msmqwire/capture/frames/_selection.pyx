@@ -11,6 +11,9 @@ from msmqwire.wire.simd cimport wire_bswap16
 
 from ipaddress import ip_network
 
+if False:  # for type checkers: see stubs.py
+    from collections.abc import Iterable, Mapping
+
 cdef enum:
     PORT_SET = 8192  # bytes
 
@@ -64,7 +67,9 @@ cdef class PayloadSelection:
         A text is neither an address nor a network.
     """
 
-    def __cinit__(self, ports, addresses, since, until):
+    def __cinit__(
+        self, ports: Mapping[str, Iterable[int]], addresses: Iterable[str], since: int | None, until: int | None
+    ) -> None:
         cdef Network* network
         cdef bytes prefix
         self.port_sets = allocate_zeroed(3 * PORT_SET)

@@ -1,3 +1,3 @@
-"""The MSMQ packets of a TCP stream."""
+"""Written by `make build` from the annotations in _packets.pyx; do not edit."""
 
 PACKET_KINDS: dict[str, int]

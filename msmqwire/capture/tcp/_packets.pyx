@@ -23,7 +23,7 @@ from msmqwire.wire.simd cimport wire_unlikely
 from msmqwire.wire._transport cimport Transport
 
 # The kinds of packets in TCP streams: messages and their acknowledgments, and packets of sessions
-PACKET_KINDS = {"message": MESSAGE_PACKETS, "session": SESSION_PACKETS}
+PACKET_KINDS: dict[str, int] = {"message": MESSAGE_PACKETS, "session": SESSION_PACKETS}
 
 
 cdef enum:

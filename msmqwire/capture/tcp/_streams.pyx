@@ -39,6 +39,11 @@ from msmqwire.wire.simd cimport wire_bswap32, wire_unlikely
 
 import numpy as np
 
+if False:  # for type checkers: see stubs.py
+    from numpy.typing import NDArray
+
+    from msmqwire.capture.schema import StreamLimits
+
 cdef enum:
     MOST_PIECES = 1024  # of a flow: they are found by walking along them
 
@@ -474,7 +479,9 @@ cdef bint finish_streams(Streams* streams, Rows* rows, Counts* counts) noexcept 
 cdef class StreamTable:
     """The streams of a capture, over all its files."""
 
-    def __cinit__(self, kinds, limits, uint64_t seed):
+    files: list[str]
+
+    def __cinit__(self, kinds: int, limits: StreamLimits, uint64_t seed) -> None:
         start_table(&self.streams.table, seed)
         self.streams.kinds = kinds
         self.streams.most_ahead = limits.ahead
@@ -488,19 +495,19 @@ cdef class StreamTable:
         free_table(&self.streams.table)
         free_fragments(&self.streams.fragments)
 
-    def counts(self):
+    def counts(self) -> dict[str, int]:
         """The counts so far, by the names of the fields of StreamStats."""
         # Less may be held than was when a part of a capture began
         return dict(self.streams.counts, held=<int64_t>self.streams.counts.held)
 
-    def probes(self):
+    def probes(self) -> tuple[int, int]:
         """The streams that are open, and the slots of the hash table that are looked at to find each of them once."""
         return self.streams.table.count, count_probes(&self.streams.table)
 
 
 @boundscheck(False)
 @wraparound(False)
-def packet_kinds(Payloads payloads):
+def packet_kinds(Payloads payloads) -> NDArray[np.uint8]:
     """The bits of PACKET_KINDS for each of the packets of streams; 0 for what is shorter than a BaseHeader.
 
     Of a packet that lost the rest of its BaseHeader, bits that are missing count as 0. Bytes in which no packet begins
