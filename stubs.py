@@ -67,7 +67,7 @@ def parameter(node: Any) -> str:
     elif kind:
         kind = NUMBERS.get(kind, kind) + (" | None" if isinstance(node.default, ExprNodes.NoneNode) else "")
     elif name != "self":
-        raise ValueError(f"{node.pos[0]}:{node.pos[1]}: {name} has no type")
+        raise ValueError(f"{node.pos[0].name}.pyx:{node.pos[1]}: {name} has no type")
     default = "" if node.default is None else shown(node.default) if isinstance(node.default, LITERALS) else "..."
     return name + (f": {kind}" if kind else "") + (f" = {default}" if default else "")
 

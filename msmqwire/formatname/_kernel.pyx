@@ -12,10 +12,6 @@ from msmqwire.wire._address cimport AF_INET6, inet_pton
 from msmqwire.wire._fault cimport BAD_TEXT, BAD_TYPE, BAD_VALUE, TOO_LARGE, TRUNCATED, Fault, FaultCode, set_fault
 from msmqwire.wire._guid cimport GUID_TEXT_SIZE, HEX_VALUE, parse_guid
 
-from msmqwire.wire.flags import make_flags
-
-make_flags(globals(), "Presence")
-
 cdef enum:
     MAX_COMPUTER = 256
     MAX_QUEUE_NAME = 124
