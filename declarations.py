@@ -1,4 +1,4 @@
-"""Write the enumerations and structures that kernels are compiled with, from the tables of the protocols; and the stubs.
+"""Write the enumerations and structures that kernels are compiled with from the tables of the protocols, and the stubs.
 
 ``make build`` runs it, before anything is compiled: it imports Python modules only, numpy and Cython. Every part
 stands in a ``.pxd`` between two comments and is committed; ``tests/test_declarations.py`` compares. Stubs are files of
