@@ -41,22 +41,12 @@ def uses_session(file: str) -> bool:
     return "spark: SparkSession" in text or 'getfixturevalue("spark")' in text
 
 
-class TwoSparks(LoadFileScheduling):  # type: ignore[misc]  # xdist has no types
-    """A file stays in one process; files with the Spark session share two, since each session costs 15 CPU seconds.
-
-    With one session for all of them, the other processes would wait for its tests at the end.
-    """
-
-    def __init__(self, config: pytest.Config, log: object) -> None:
-        super().__init__(config, log)
-        self._sessions: dict[str, int] = {}
+class OneSpark(LoadFileScheduling):  # type: ignore[misc]  # xdist has no types
+    """A file stays in one process; all files with the Spark session share one, which costs 15 CPU seconds to start."""
 
     def _split_scope(self, nodeid: str) -> str:
         file = str(super()._split_scope(nodeid))
-        if not uses_session(file):
-            return file
-        # The longest files come first, so that both get about the same work
-        return f"spark {self._sessions.setdefault(file, len(self._sessions) % 2)}"
+        return "spark" if uses_session(file) else file
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -83,9 +73,9 @@ def pytest_xdist_auto_num_workers() -> int:
     return usable_cores() + 1
 
 
-def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> TwoSparks:
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> OneSpark:
     """Hand out the files to the processes of xdist."""
-    return TwoSparks(config, log)
+    return OneSpark(config, log)
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:

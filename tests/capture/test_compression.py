@@ -102,6 +102,7 @@ def test_a_stream_cut_anywhere(form: str) -> None:
     assert max(seen) >= len(ROWS) // 2
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", FORMS)
 def test_a_stream_with_a_byte_changed(form: str) -> None:
     """Nothing but a CaptureError comes out, and the account adds up."""

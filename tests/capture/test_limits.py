@@ -131,7 +131,9 @@ BOMBS: dict[str, Callable[[], bytes]] = {
 }
 
 
-@pytest.mark.parametrize("name", BOMBS)
+@pytest.mark.parametrize(
+    "name", [name if name in ("zstd", "interfaces") else pytest.param(name, marks=pytest.mark.long) for name in BOMBS]
+)
 def test_memory_of_claims(name: str) -> None:
     """Peak memory above that of a reader: 48 MiB is room for its windows and for the largest decompressor of these."""
     done = subprocess.run([sys.executable, "-c", MEASURED], input=BOMBS[name](), capture_output=True, check=True)
@@ -278,7 +280,9 @@ def out_of_memory(family: str, mebibytes: int) -> str:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs RLIMIT_AS, malloc_trim and /proc")
-@pytest.mark.parametrize("family", ["pieces", "packets", "flows", "heads"])
+@pytest.mark.parametrize(
+    "family", ["pieces", *(pytest.param(family, marks=pytest.mark.long) for family in ("packets", "flows", "heads"))]
+)
 def test_streams_without_memory_are_an_error(family: str) -> None:
     assert out_of_memory(family, 3) == "no memory for the packets of TCP streams"
 

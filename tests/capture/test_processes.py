@@ -97,6 +97,7 @@ time.sleep(0.3)
 """
 
 
+@pytest.mark.long
 def test_the_interpreter_ends_while_threads_decode() -> None:
     """No traceback, whichever threads decode."""
     for _ in range(3):

@@ -111,11 +111,16 @@ def test_rows_are_those_of_decode(tmp_path: Path) -> None:
     [
         (b"[]", "expected a JSON object"),
         (b"{", "expected a JSON object"),
-        (b'{"more": 1}', "more: no such column of messages"),
-        (b'{"table": "sessions"}', "only rows of the table messages"),
-        (b'{"fault": {"code": "truncated"}}', "is no message that can be sent"),
-        (b'{"body": "x"}', "body: "),
-        (b'{"tx_sequence_id": 1, "tx_sequence_number": 1, "delivery_mode": "recoverable"}', "transactional"),
+        *(
+            pytest.param(line, problem, marks=pytest.mark.long)
+            for line, problem in (
+                (b'{"more": 1}', "more: no such column of messages"),
+                (b'{"table": "sessions"}', "only rows of the table messages"),
+                (b'{"fault": {"code": "truncated"}}', "is no message that can be sent"),
+                (b'{"body": "x"}', "body: "),
+                (b'{"tx_sequence_id": 1, "tx_sequence_number": 1, "delivery_mode": "recoverable"}', "transactional"),
+            )
+        ),
     ],
 )
 def test_a_row_that_cannot_be_sent(line: bytes, problem: str) -> None:

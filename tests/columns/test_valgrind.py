@@ -47,6 +47,7 @@ def errors_in(objects: str, folder: Path, *program: str) -> tuple[str, list[str]
     return done.stdout, found
 
 
+@pytest.mark.long
 def test_an_overread_is_found(tmp_path: Path) -> None:
     """A gate proves that it would have caught something."""
     assert any(error.startswith("InvalidRead") for error in errors_in("python", tmp_path, "-c", OVERREAD)[1])

@@ -19,7 +19,7 @@ from tests.vectors import Vector
 VECTORS = [(kind, vector) for kind in FORMATS for vector in kind.vectors]
 TAILS = (b"\0", b"\0\0", b"\xff" * 3, bytes(4), b"\xff" * 8, bytes(19), bytes(60))
 #: Of how many vectors the short run takes one, where the long run takes all: the oracle of messages is slow.
-SHARES = {"topology": 2, "notifications": 4, "messages": 16, "sessions": 16}
+SHARES = {"topology": 4, "notifications": 8, "messages": 16, "sessions": 16}
 
 
 def named(at: int, long: bool = False) -> Any:

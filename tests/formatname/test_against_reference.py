@@ -27,7 +27,9 @@ def assert_agreement(texts: list[str], **options: bool) -> None:
         assert got == answer, text
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "name", [*NAMES[::4], *(pytest.param(name, marks=pytest.mark.long) for name in NAMES if name not in NAMES[::4])]
+)
 def test_every_mutation_of_one_character(name: str) -> None:
     assert_agreement([name, "", *mutations(name)], spx=True, extended=True, http_slashes=True)
 

@@ -244,6 +244,7 @@ def test_a_browser_sorts_tables(tmp_path: Path) -> None:
     assert "aria-sort=" not in re.sub(r"<(style|script)>.*?</\1>", "", browse(path, "--dump-dom"), flags=re.DOTALL)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("clicks", "order"), [(1, ["high", "medium", "low"]), (2, ["low", "medium", "high"])])
 def test_a_browser_sorts_by_severity(clicks: int, order: list[str], tmp_path: Path) -> None:
     seen = dict.fromkeys(("first_seen", "last_seen"))
@@ -255,6 +256,7 @@ def test_a_browser_sorts_by_severity(clicks: int, order: list[str], tmp_path: Pa
     assert re.findall(r"<tr><td[^>]*>(high|medium|low)</td>", browse(path, "--dump-dom")) == order
 
 
+@pytest.mark.long
 def test_screenshots_in_light_and_dark(tmp_path: Path) -> None:
     path = tmp_path / "report.html"
     report(path, *EXAMPLES)

@@ -515,6 +515,7 @@ def settled(service: DiscoveryService, sent: float) -> dict[str, Any]:
         between_datagrams(service)
 
 
+@pytest.mark.long
 def test_every_datagram_of_a_flood_is_accounted_for() -> None:
     with running(DiscoveryService(server(), [LOOPBACK])) as service:
         sent = flood(service, 2, 100_000)

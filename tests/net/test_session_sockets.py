@@ -165,6 +165,7 @@ def test_incomplete_packets_are_bounded(receiving: Receiving) -> None:
     receiving.stop()
 
 
+@pytest.mark.long
 def test_sender_that_reads_no_acknowledgment(receiving: Receiving) -> None:
     """Acknowledgments that nobody reads stop the reading, not fill the memory."""
     deliver(receiving)

@@ -226,6 +226,7 @@ def test_a_job_whose_accounts_do_not_add_up_is_refused(
     assert rows_by_source(tmp_path, "topology") == {LOCAL: 4, OTHER: 10}
 
 
+@pytest.mark.long
 def test_the_command_says_in_a_line_what_does_not_add_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -106,6 +106,7 @@ def test_many_commits_give_what_one_gives(case: Case, lake: Path) -> None:
     check(case, lake)
 
 
+@pytest.mark.long
 def test_stopped_in_the_second_commit(case: Case, lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its rows are in accounting, and nowhere else: any reader brings the tables up to it, and the next run goes on."""
     settle, before = Lake.settle, commits(lake)

@@ -161,6 +161,7 @@ def test_a_compressed_capture_is_read_from_its_beginning(tmp_path: Path) -> None
         assert contents(lake) == one_read(path, tmp_path / "one")
 
 
+@pytest.mark.long
 def test_two_runs_read_what_is_new_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second to commit adds nothing, or reads again what the capture has beyond the first."""
     data, path, lake = traffic(0), tmp_path / "growing.pcap", tmp_path / "lake"

@@ -98,6 +98,7 @@ def test_filters_choose_files(root: Path) -> None:
     assert files(root, EqualTo(("src",), "10.0.0.7"), LessThan(("time",), NEXT_DAY)) == 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "condition",
     [
