@@ -347,6 +347,7 @@ def test_a_large_block_at_the_end(tmp_path: Path) -> None:
     assert len(more) == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", range(4))
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_the_end_of_a_file_that_grows(tmp_path: Path, form: int, jobs: int) -> None:

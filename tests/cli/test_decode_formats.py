@@ -311,6 +311,7 @@ def test_no_rows_is_a_complete_answer(tmp_path: Path) -> None:
     assert pq.read_table(out).schema.equals(arrow_schema("topology", guid="text", dictionaries=False))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("format", ["table", "brief", "json", "csv", "parquet"])
 @pytest.mark.parametrize("table", ["topology", "messages"])
 def test_threads_write_the_same_bytes(format: str, table: str, tmp_path: Path) -> None:

@@ -102,6 +102,7 @@ print(count)
 """
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="needs mprotect")
 def test_batches_over_bytes_that_change() -> None:
     # The debug allocator of Python ends the process when a block was written past its end

@@ -70,6 +70,7 @@ def captured(hosts: Hosts, folder: Path, address: str) -> tuple[list[dict[str, A
         return from_json(rows.read()), path
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("version", ADDRESSES)
 def test_capture_of_a_session(hosts: Hosts, tmp_path: Path, version: str) -> None:
     address = ADDRESSES[version][1]
