@@ -141,6 +141,7 @@ class Detector:
 
     def __init__(self, expected: Iterable[str] = ()) -> None:
         self._expected = tuple(expected)
+        self._rules = [rule for rule in RULES if self._expected or not rule.needs_expected]
         self._files = Files()
         self._groups: dict[str, Groups] = {}
         self._probes: dict[_Ends, tuple[str, pa.Table]] = {}
@@ -153,7 +154,7 @@ class Detector:
             return
         names = [name for name in batch.schema.names if name in (*COLUMNS[table], *_LENGTHS, "time_ns")]
         batch = batch.select(names)
-        for rule in RULES:
+        for rule in self._rules:
             if table in rule.tables:
                 suspects = rule.suspects(batch)
                 if suspects.any():
@@ -236,7 +237,7 @@ class Detector:
         for found in self._unknown.values():
             self._groups["other-protocol"].add(found)
         self._unknown.clear()
-        rules = sorted(RULES, key=lambda rule: SEVERITIES.index(rule.severity))
+        rules = sorted(self._rules, key=lambda rule: SEVERITIES.index(rule.severity))
         return [finding for rule in rules if rule.name in self._groups for finding in self._of(rule)]
 
     def omitted(self) -> int:

@@ -98,6 +98,8 @@ class Rule:
         Packets of the opposite direction are answers, which belong to the finding.
     suricata : str
         The options of a Suricata rule that finds the same in a packet; empty where none can.
+    needs_expected : bool
+        Without the servers that the caller expects the rule matches nothing.
     """
 
     name: str
@@ -112,6 +114,7 @@ class Rule:
     joined: Joined | None = None
     probe: bool = False
     suricata: str = ""
+    needs_expected: bool = False
 
     @property
     def identifier(self) -> int:
@@ -318,7 +321,7 @@ def _unexpected(_: str, rows: Rows, expected: tuple[str, ...]) -> Match:
     encoded = rows["src"].dictionary_encode()
     strange = [not _is_among(address, known) for address in encoded.dictionary.to_pylist()] or [False]
     mask = pc.and_(pc.equal(rows["type"], "reply"), _mask(np.array(strange)[numbers(encoded.indices)]))
-    return (mask if expected else pc.and_(mask, False)), _hosts(rows)
+    return mask, _hosts(rows)
 
 
 def _is_among(address: str, known: Iterable[Any]) -> bool:
@@ -452,6 +455,7 @@ RULES: tuple[Rule, ...] = (
         suspects=_where("type", "equal", "reply"),
         match=_unexpected,
         category="Potentially Bad Traffic",
+        needs_expected=True,
     ),
     Rule(
         name="refused-notification",
