@@ -33,9 +33,9 @@ def _is_drawn(wanted: bool) -> bool:
 
 
 @contextlib.contextmanager
-def _drawn(display: Progress | Live) -> Iterator[None]:
-    """Draw a display of rich while the block runs, from ``_DELAY`` on."""
-    timer = threading.Timer(_DELAY, display.start)
+def after(seconds: float, act: Callable[..., object], *arguments: Any) -> Iterator[None]:
+    """Call a function in a thread if the block takes longer than so many seconds; the call ends before the block."""
+    timer = threading.Timer(seconds, act, arguments)
     timer.daemon = True
     timer.start()
     try:
@@ -43,6 +43,15 @@ def _drawn(display: Progress | Live) -> Iterator[None]:
     finally:
         timer.cancel()
         timer.join()
+
+
+@contextlib.contextmanager
+def _drawn(display: Progress | Live) -> Iterator[None]:
+    """Draw a display of rich while the block runs, from ``_DELAY`` on."""
+    try:
+        with after(_DELAY, display.start):
+            yield
+    finally:
         display.stop()
 
 

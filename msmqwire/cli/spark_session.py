@@ -8,7 +8,6 @@ import re
 import shutil
 import socket
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator
 from importlib import import_module
@@ -17,6 +16,7 @@ from urllib.parse import urlsplit
 
 from msmqwire.cli import signals
 from msmqwire.cli.console import CommandError, describe_error, printable, say
+from msmqwire.cli.progress import after
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -121,15 +121,8 @@ def _check_master(option: str, master: str) -> None:
 def _announced(master: str | None, descriptor: int) -> Iterator[None]:
     """Say on an open file that Spark is waited for, if the block takes seconds."""
     where = (master or os.environ.get("SPARK_REMOTE", "Spark")).partition(";")[0]
-    line = f"msmqwire: waiting for {printable(where)}\n".encode()
-    timer = threading.Timer(_SILENT_SECONDS, os.write, (descriptor, line))
-    timer.daemon = True
-    timer.start()
-    try:
+    with after(_SILENT_SECONDS, os.write, descriptor, f"msmqwire: waiting for {printable(where)}\n".encode()):
         yield
-    finally:
-        timer.cancel()
-        timer.join()
 
 
 def _await_executor(spark: SparkSession, master: str) -> None:
