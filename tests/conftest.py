@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 # No deadline: tests assert what happens, never how long it takes
 # `make test-long` runs the tests of Hypothesis as well, by their mark, with the profile of more examples
 settings.register_profile("short", deadline=None, max_examples=25, print_blob=True)
-settings.register_profile("long", settings.get_profile("short"), max_examples=200)
+settings.register_profile("long", settings.get_profile("short"), max_examples=300)
 settings.load_profile("short")
 
 # Of the JVM of every Spark session that a test or its processes start

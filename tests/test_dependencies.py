@@ -84,6 +84,21 @@ def test_the_lock_has_every_requirement_in_a_version_that_it_accepts() -> None:
             assert requirement.specifier.contains(version, prereleases=True), (requirement, version)
 
 
+def test_the_lock_has_what_those_need() -> None:
+    """All of it and nothing else where each extra is installed; `make test` installs one."""
+    present = {canonicalize_name(each.metadata["Name"]) for each in metadata.distributions()}
+    extras = ["build-system", *PROJECT["tool"]["pip-tools"]["extra"]]
+    here = [
+        extra
+        for extra in extras
+        if all(canonicalize_name(each.name) in present for each in declared([extra]) if _applies(each, ("",)))
+    ]
+    assert {"build-system", "test"} <= {*here}
+    needed = {canonicalize_name(each.metadata["Name"]) for each in installed(here)}
+    assert needed <= locked().keys()
+    assert here != extras or needed == locked().keys()
+
+
 def test_the_licences_are_those_of_what_users_install() -> None:
     rows = LICENCE.findall((ROOT / "docs" / "dependencies.md").read_text("utf-8"))[1:]
     names = {canonicalize_name(name): version for name, version, _ in rows}
