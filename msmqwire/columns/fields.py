@@ -211,7 +211,7 @@ def enumerators(tables: Iterable[Table]) -> dict[str, tuple[str, ...]]:
     }
 
 
-@cache  # looked at for every batch that is encoded
+@cache  # looked at for every batch
 def row_columns(table: Table) -> dict[str, str]:
     """The columns with a value a row that kernels write and read, each with the type of its values in C."""
     types = {column.name: _c_type(column.type) for column in table.columns if not column.derived}
