@@ -139,8 +139,12 @@ def everything_is_released() -> Iterator[None]:
 def spark(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """One Spark for all tests of a process: starting it takes longer than most of them."""
     require_program("java")
+    from pyspark import SparkContext
+
     from msmqwire.spark.session import local_session
 
+    # Its JVM would write what examples name relatively where it was started: in the checkout
+    assert SparkContext._gateway is None, "a test of this process has started Spark without this fixture"
     settings = {
         "spark.driver.memory": "1g",
         "spark.sql.shuffle.partitions": "2",

@@ -300,14 +300,11 @@ def with_docstring_examples() -> list[Path]:
 
 
 @pytest.mark.parametrize("path", with_docstring_examples(), ids=relative)
-def test_docstring_examples_run(path: Path, desk: Path) -> None:
+def test_docstring_examples_run(path: Path, desk: Path, request: pytest.FixtureRequest) -> None:
     for text, line in docstrings(path):
         namespace = dict(vars(importlib.import_module(module_name(path))))
         if "spark." in text:
-            require_program("java")
-            from pyspark.sql import SparkSession
-
-            namespace["spark"] = SparkSession.builder.master("local[2]").getOrCreate()
+            namespace["spark"] = request.getfixturevalue("spark")
         assert run_doctest(text, namespace, relative(path), line)
 
 

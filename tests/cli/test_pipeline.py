@@ -61,9 +61,8 @@ def test_captures_become_a_lake(tmp_path: Path, spark: SparkSession) -> None:
 
 
 @pytest.mark.long
-def test_progress_on_a_terminal_and_a_second_run(tmp_path: Path, logs: Path) -> None:
-    """With a Spark of its own."""
-    require_program("java")
+def test_progress_on_a_terminal_and_a_second_run(tmp_path: Path, logs: Path, spark: SparkSession) -> None:
+    """With a Spark of its own, and with that of the tests."""
     folder, lake = tmp_path / "captures", tmp_path / "lake"
     folder.mkdir()
     for number in range(4):
