@@ -89,6 +89,14 @@ class _Completion(argparse.Action):
         parser.exit()
 
 
+class _NoPandas:
+    """Hides pandas, which pyarrow imports where it converts values of Python; that takes longer than most commands."""
+
+    def find_spec(self, name: str, *_: Any) -> None:
+        if name == "pandas":
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line; the exit status.
 
@@ -118,6 +126,9 @@ def command() -> NoReturn:
     """Run the program ``msmqwire``."""
     # numpy's threads for matrices, of which there are none here, wait busily for 50 ms when they start
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    # Spark may need it
+    if sys.argv[1:2] != ["pipeline"]:
+        sys.meta_path.insert(0, _NoPandas())
     status = main()
     # Threads of deltalake sometimes abort an interpreter that is ending
     if "deltalake" in sys.modules:

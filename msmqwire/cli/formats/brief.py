@@ -6,7 +6,7 @@ import shutil
 from typing import TYPE_CHECKING
 
 from msmqwire.capture.schema import CAPTURE
-from msmqwire.cli.formats.cells import Array, LineWriter, joined, lists_like, pc, text, utf8_of
+from msmqwire.cli.formats.cells import Array, LineWriter, joined, lists_like, pc, utf8_of
 from msmqwire.cli.formats.people import column, filled, fitted, phrase, route, shown, title, titles_of, without_empty
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Writer(LineWriter):
             values = filled(batch, name, whole=self._whole)
             if values.null_count < rows:
                 words.append(joined(f"{name}=", values))
-        lines = joined(self._table, pc.fill_null(phrase(words, "  ", rows), text("")))
+        lines = joined(self._table, pc.fill_null(phrase(words, "  ", rows), ""))
         if self._width is not None:
             lines = fitted(lines, self._width)
         return utf8_of(joined(lines, "\n"))
@@ -55,7 +55,7 @@ class Writer(LineWriter):
         if "violations" in names:
             violations: Array = batch["violations"]
             marked = lists_like(violations, joined("! ", shown(violations.flatten())))
-            parts.append(without_empty(pc.binary_join(marked, text("  "))))
+            parts.append(without_empty(pc.binary_join(marked, "  ")))
         head = phrase(parts, "  ", len(batch))
         if "fault" not in names:
             return head

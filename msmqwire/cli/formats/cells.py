@@ -8,16 +8,13 @@ from __future__ import annotations
 import json
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from functools import cache
-from struct import pack
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute
 
 from msmqwire.cli.console import UNPRINTABLE
-from msmqwire.columns.plain import strings
 
 if TYPE_CHECKING:
     from msmqwire.cli.target import Sink
@@ -36,26 +33,7 @@ _ESCAPED_RE2 = f'[{_UNPRINTABLE_RE2}"\\\\]'
 UNPRINTABLE_RE2 = f"[{_UNPRINTABLE_RE2}]"
 
 
-@cache
-def text(value: str) -> Any:
-    """A string as a scalar, for the functions of ``pc``."""
-    return strings([value])[0]
-
-
-def integers(values: Sequence[int]) -> Array:
-    """An array of 32-bit integers; pyarrow's conversion of Python values imports pandas, see ``strings``."""
-    return pa.Array.from_buffers(pa.int32(), len(values), [None, pa.py_buffer(pack(f"<{len(values)}i", *values))])
-
-
-@cache
-def integer(value: int) -> Any:
-    """An integer as a scalar, for the functions of ``pc``."""
-    return integers([value])[0]
-
-
-NO_TEXT: Any = pa.nulls(1, pa.string())[0]
-_ZERO = integers([0])
-FALSE: Any = pa.Array.from_buffers(pa.bool_(), 1, [None, pa.py_buffer(b"\0")])[0]
+NO_TEXT: Any = pa.scalar(None, pa.string())
 
 
 class LineWriter(ABC):
@@ -85,7 +63,7 @@ def json_text(array: Array) -> Array:
     """
     kind = array.type
     if array.null_count == len(array):
-        return pa.repeat(text("null"), len(array))
+        return pa.repeat("null", len(array))
     if pa.types.is_list(kind):
         values = _lists(array)
     elif pa.types.is_struct(kind):
@@ -98,7 +76,7 @@ def json_text(array: Array) -> Array:
         values = _quoted(plain_text(array))
     else:
         values = plain_text(array)
-    return pc.fill_null(values, text("null"))
+    return pc.fill_null(values, "null")
 
 
 def plain_text(array: Array) -> Array:
@@ -111,7 +89,7 @@ def plain_text(array: Array) -> Array:
     if pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_null(kind):
         return array.cast(pa.string())
     if is_bytes(kind):
-        digits = strings([value.hex() if value is not None else "" for value in array.to_pylist()])
+        digits = pa.array([value.hex() if value is not None else "" for value in array.to_pylist()], pa.string())
         return null_where(array, digits)
     raise TypeError(f"no text for {kind}")
 
@@ -138,8 +116,7 @@ def _times(array: Array) -> Array:
 
 def joined(*parts: Array | str) -> Array:
     """The concatenated parts of each row; null where one of them is."""
-    arguments = [text(part) if isinstance(part, str) else part for part in parts]
-    return pc.binary_join_element_wise(*arguments, text(""))
+    return pc.binary_join_element_wise(*parts, "")
 
 
 def _quoted(array: Array) -> Array:
@@ -153,10 +130,10 @@ def _escaped(array: Array) -> Array:
 
 def replaced(array: Array, pattern: str, change: Callable[[str], str]) -> Array:
     """Text changed by a function where a pattern of RE2 occurs, which is in few rows."""
-    found = pc.fill_null(pc.match_substring_regex(array, pattern), FALSE)
+    found = pc.fill_null(pc.match_substring_regex(array, pattern), False)
     if not pc.any(found).as_py():
         return array
-    return pc.replace_with_mask(array, found, strings(list(map(change, array.filter(found).to_pylist()))))
+    return pc.replace_with_mask(array, found, pa.array(list(map(change, array.filter(found).to_pylist())), pa.string()))
 
 
 def _escape(match: re.Match[str]) -> str:
@@ -173,14 +150,14 @@ def _structs(array: Array) -> Array:
 
 
 def _lists(array: Array) -> Array:
-    items = pc.binary_join(lists_like(array, json_text(array.flatten())), text(","))
+    items = pc.binary_join(lists_like(array, json_text(array.flatten())), ",")
     return null_where(array, joined("[", items, "]"))
 
 
 def lists_like(array: Array, items: Array) -> Array:
     """Lists of other items, as many as the lists of an array have; an empty list where the array is null."""
-    lengths = pc.fill_null(pc.list_value_length(array), _ZERO[0])
-    return pa.ListArray.from_arrays(pa.concat_arrays([_ZERO, pc.cumulative_sum(lengths)]), items)
+    lengths = pc.fill_null(pc.list_value_length(array), 0)
+    return pa.ListArray.from_arrays(pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(lengths)]), items)
 
 
 def null_where(array: Array, values: Array) -> Array:

@@ -18,8 +18,6 @@ from msmqwire.cli.formats.cells import (
     NO_TEXT,
     UNPRINTABLE_RE2,
     Array,
-    integer,
-    integers,
     is_bytes,
     joined,
     lists_like,
@@ -27,9 +25,7 @@ from msmqwire.cli.formats.cells import (
     pc,
     plain_text,
     replaced,
-    text,
 )
-from msmqwire.columns.plain import strings
 
 if TYPE_CHECKING:
     from msmqwire.cli.target import Sink
@@ -95,7 +91,7 @@ def phrase(parts: Sequence[Array], separator: str, rows: int) -> Array:
     if not parts:
         return pa.nulls(rows, pa.string())
     # The first part is not null: pyarrow 26 drops rows whose parts are all null
-    found = pc.binary_join_element_wise(text(""), *parts, text(separator), null_handling="skip")
+    found = pc.binary_join_element_wise("", *parts, separator, null_handling="skip")
     return without_empty(pc.utf8_slice_codeunits(found, len(separator)))
 
 
@@ -106,7 +102,7 @@ def route(batch: Any) -> Array:
 
 
 def _endpoints(addresses: Array, ports: Array) -> Array:
-    hosts = pc.fill_null(addresses, text(""))
+    hosts = pc.fill_null(addresses, "")
     bracketed = pc.if_else(pc.match_substring(hosts, ":"), joined("[", hosts, "]"), hosts)
     return pc.coalesce(joined(bracketed, ":", plain_text(ports)), hosts)
 
@@ -129,7 +125,7 @@ def _filled(array: Array, values: Array) -> Array:
     """The values, null where a value of the array is null, zero or empty."""
     kind = array.type
     if pa.types.is_integer(kind) or pa.types.is_floating(kind):
-        return pc.if_else(pc.equal(array, strings(["0"]).cast(kind)[0]), NO_TEXT, values)
+        return pc.if_else(pc.equal(array, pa.scalar(0, kind)), NO_TEXT, values)
     if pa.types.is_boolean(kind):
         return pc.if_else(array, values, NO_TEXT)
     return without_empty(values)
@@ -151,17 +147,17 @@ def shown(array: Array, *, whole: bool = False) -> Array:
     if pa.types.is_timestamp(kind):
         return _shown_times(array)
     if pa.types.is_boolean(kind):
-        return pc.if_else(array, text("True"), text("False"))
+        return pc.if_else(array, "True", "False")
     if pa.types.is_integer(kind):
         return plain_text(array)
     # Columns of a query may have any type
-    values = strings(["" if value is None else str(value) for value in array.to_pylist()])
+    values = pa.array(["" if value is None else str(value) for value in array.to_pylist()], pa.string())
     return null_where(array, _shown_text(values, whole))
 
 
 def fitted(array: Array, length: int) -> Array:
     """Text truncated to a number of characters."""
-    long = pc.greater(pc.utf8_length(array), integer(length))
+    long = pc.greater(pc.utf8_length(array), length)
     if not pc.any(long).as_py():
         return array
     return pc.if_else(long, joined(pc.utf8_slice_codeunits(array, 0, length - 1), "…"), array)
@@ -169,31 +165,31 @@ def fitted(array: Array, length: int) -> Array:
 
 def without_empty(array: Array) -> Array:
     """Text, null where it is empty."""
-    return pc.if_else(pc.equal(array, text("")), NO_TEXT, array)
+    return pc.if_else(pc.equal(array, ""), NO_TEXT, array)
 
 
 def items(array: Array, most: int | None = MOST_ITEMS) -> Array:
     """The first items of lists, shown, and how many more there are."""
-    lists = lists_like(array, pc.fill_null(shown(array.flatten()), text("")))
+    lists = lists_like(array, pc.fill_null(shown(array.flatten()), ""))
     if most is None:
         return lists
     lengths = pc.list_value_length(array)
-    if not pc.any(pc.greater(lengths, integer(most))).as_py():
+    if not pc.any(pc.greater(lengths, most)).as_py():
         return lists
     found = [[*each[:most], f"… {len(each) - most} more"] if len(each) > most else each for each in lists.to_pylist()]
-    ends = integers([0, *accumulate(map(len, found))])
-    return pa.ListArray.from_arrays(ends, strings([item for each in found for item in each]))
+    ends = pa.array([0, *accumulate(map(len, found))], pa.int32())
+    return pa.ListArray.from_arrays(ends, pa.array([item for each in found for item in each], pa.string()))
 
 
 def _shown_lists(array: Array) -> Array:
-    return pc.binary_join(items(array), text(", "))
+    return pc.binary_join(items(array), ", ")
 
 
 def _shown_structs(array: Array) -> Array:
     names = [field.name for field in array.type]
     members = dict(zip(names, array.flatten(), strict=True))
     if set(names) == _FAULT:
-        code, field, offset = (pc.fill_null(shown(members[name]), text("")) for name in ("code", "field", "offset"))
+        code, field, offset = (pc.fill_null(shown(members[name]), "") for name in ("code", "field", "offset"))
         return joined(code, ": ", field, " at byte ", offset)
     if set(_OF_PROPERTIES) < set(names):
         # A property: one other member is its value
@@ -205,8 +201,8 @@ def _shown_structs(array: Array) -> Array:
     for name in others:
         value = _filled(members[name], shown(members[name]))
         flag = pa.types.is_boolean(members[name].type)
-        notes.append(pc.if_else(value.is_valid(), text(name), NO_TEXT) if flag else joined(f"{name} ", value))
-    named = pc.fill_null(shown(members[first]), text(""))
+        notes.append(pc.if_else(value.is_valid(), name, NO_TEXT) if flag else joined(f"{name} ", value))
+    named = pc.fill_null(shown(members[first]), "")
     return pc.coalesce(joined(named, " (", phrase(notes, ", ", len(array)), ")"), named)
 
 
@@ -217,7 +213,7 @@ def _shown_text(array: Array, whole: bool) -> Array:
 
 def _shown_bytes(array: Array) -> Array:
     digits = plain_text(pc.binary_slice(array, 0, _MOST_BYTES))
-    long = pc.greater(pc.binary_length(array), integer(_MOST_BYTES))
+    long = pc.greater(pc.binary_length(array), _MOST_BYTES)
     return pc.if_else(long, joined(digits, "…"), digits)
 
 

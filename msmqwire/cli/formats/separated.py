@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from msmqwire.cli.console import UNPRINTABLE
-from msmqwire.cli.formats.cells import NO_TEXT, Array, LineWriter, joined, json_text, pc, plain_text, text, utf8_of
+from msmqwire.cli.formats.cells import NO_TEXT, Array, LineWriter, joined, json_text, pc, plain_text, utf8_of
 
 if TYPE_CHECKING:
     from msmqwire.cli.target import Sink
@@ -37,7 +37,7 @@ class Writer(LineWriter):
 def _cells(column: Array, *, terminal: bool) -> Array:
     kind = column.type
     if column.null_count == len(column):
-        return pa.repeat(text(""), len(column))
+        return pa.repeat("", len(column))
     if pa.types.is_nested(kind):
         # Some spreadsheets separate cells at semicolons, so one in a name could begin a formula. JSON has semicolons
         # only in text, where they can be escaped.
@@ -48,7 +48,7 @@ def _cells(column: Array, *, terminal: bool) -> Array:
         cells = _where(_FORMULA, cells, lambda cells: joined("'", cells))
     else:
         cells = plain_text(column)
-    return pc.fill_null(_where(_QUOTED, cells, _quoted), text(""))
+    return pc.fill_null(_where(_QUOTED, cells, _quoted), "")
 
 
 def _quoted(cells: Array) -> Array:

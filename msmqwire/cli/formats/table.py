@@ -21,9 +21,8 @@ from rich.text import Text
 
 from msmqwire.capture.schema import CAPTURE
 from msmqwire.cli.console import printable
-from msmqwire.cli.formats.cells import FALSE, Array, integer, joined, lists_like, pc, replaced, text, utf8_of
+from msmqwire.cli.formats.cells import Array, joined, lists_like, pc, replaced, utf8_of
 from msmqwire.cli.formats.people import MOST_ITEMS, column, filled, items, phrase, route, shown, title, titles_of
-from msmqwire.columns.plain import strings
 
 if TYPE_CHECKING:
     from msmqwire.cli.target import Sink
@@ -129,7 +128,7 @@ class _Columns:
         self._labels = [terminal.styled(f"{header:{longest}} ", "dim") for header in self.headers]
 
     def cells(self, rows: pa.RecordBatch) -> list[Array]:
-        return [pc.fill_null(column(rows, name, whole=True), text("")) for name in rows.schema.names]
+        return [pc.fill_null(column(rows, name, whole=True), "") for name in rows.schema.names]
 
     def records(self, cells: list[Array], width: int) -> Array:
         parts: list[Array | str] = []
@@ -155,36 +154,36 @@ class _Packets:
 
     def cells(self, rows: pa.RecordBatch) -> list[Array]:
         place = [shown(rows["frame"]), column(rows, "time"), route(rows)]
-        return [*(pc.fill_null(cell, text("")) for cell in place), self._packets(rows)]
+        return [*(pc.fill_null(cell, "") for cell in place), self._packets(rows)]
 
     def records(self, cells: list[Array], width: int) -> Array:
         *place, packet = cells
-        head = pc.binary_join_element_wise(*place, text("  "))
+        head = pc.binary_join_element_wise(*place, "  ")
         return joined(_folded_texts(head, width), "\n", _folded_texts(packet, width), "\n")
 
     def _packets(self, rows: pa.RecordBatch) -> Array:
         fields = {name: filled(rows, name) for name in self._fields}
         fields = {name: values for name, values in fields.items() if values.null_count < len(rows)}
-        longest: Array = pa.repeat(integer(0), len(rows))
+        longest: Array = pa.repeat(0, len(rows))
         for name, values in fields.items():
-            longest = pc.if_else(values.is_valid(), pc.max_element_wise(longest, integer(len(name))), longest)
+            longest = pc.if_else(values.is_valid(), pc.max_element_wise(longest, len(name)), longest)
         lines = [self._heads(rows)]
         lines += [self._labelled(rows[name], name, values, longest) for name, values in fields.items()]
         packets = phrase(lines, "\n", len(rows))
         if "fault" in rows.schema.names and rows["fault"].null_count < len(rows):
             before, after = self._terminal.style("bold red")
             packets = pc.coalesce(joined(f"{before}fault {after}", shown(rows["fault"])), packets)
-        return pc.fill_null(packets, text(""))
+        return pc.fill_null(packets, "")
 
     def _heads(self, rows: pa.RecordBatch) -> Array:
         before, after = self._terminal.style("bold cyan")
-        titles = joined(before, pc.fill_null(title(rows, self._titles), text("")), after)
+        titles = joined(before, pc.fill_null(title(rows, self._titles), ""), after)
         if "violations" not in rows.schema.names:
             return titles
         before, after = self._terminal.style("yellow")
         violations: Array = rows["violations"]
         marked = lists_like(violations, joined(f"  {before}! ", shown(violations.flatten()), after))
-        return joined(titles, pc.binary_join(marked, text("")))
+        return joined(titles, pc.binary_join(marked, ""))
 
     def _labelled(self, array: Array, name: str, values: Array, longest: Array) -> Array:
         """The lines of each value: a list of properties, or of long items, has a line for each item."""
@@ -193,11 +192,11 @@ class _Packets:
         beside, below = values, values
         if pa.types.is_list(array.type):
             each = items(array, None if name == "properties" else MOST_ITEMS)
-            margins = strings(["\n" + " " * (size + 2) for size in sizes]).take(longest)
-            apart = values.is_valid() if name == "properties" else pc.greater(pc.utf8_length(values), integer(_GUID))
+            margins = pa.array(["\n" + " " * (size + 2) for size in sizes]).take(longest)
+            apart = values.is_valid() if name == "properties" else pc.greater(pc.utf8_length(values), _GUID)
             beside = pc.if_else(apart, pc.binary_join(each, margins), values)
-            below = pc.if_else(apart, pc.binary_join(each, text("\n  ")), values)
-        labels = strings([f"{before} {name:{size}}{after} " for size in sizes]).take(longest)
+            below = pc.if_else(apart, pc.binary_join(each, "\n  "), values)
+        labels = pa.array([f"{before} {name:{size}}{after} " for size in sizes]).take(longest)
         is_long = pc.match_substring_regex(below, f"^[^\n]{{{_LONGEST_BESIDE + 1},}}")
         return pc.if_else(is_long, joined(f"{before} {name}{after}\n  ", below), joined(labels, beside))
 
@@ -213,18 +212,19 @@ def _by_file(rows: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
 def _drawn_beside(cells: list[Array], widths: list[int], numbers: frozenset[int]) -> Array:
     """Cells beside each other; rows with a cell to be folded, other than the last one, are drawn a row at a time."""
     *front, last = cells
-    unfit = pa.repeat(FALSE, len(last))
+    unfit = pa.repeat(False, len(last))
     padded = []
     for at, (cell, width) in enumerate(zip(front, widths, strict=False)):
         unfit = pc.or_(unfit, pc.match_substring_regex(cell, _unfit(width)))
         padded.append(pc.utf8_lpad(cell, width) if at in numbers else pc.utf8_rpad(cell, width))
     margin = sum(widths[:-1]) + len(_GAP) * len(front)
-    lines = pc.binary_join_element_wise(*padded, _folded_texts(last, widths[-1], margin=margin), text(_GAP))
+    lines = pc.binary_join_element_wise(*padded, _folded_texts(last, widths[-1], margin=margin), _GAP)
     lines = pc.utf8_rtrim(lines, " ")
     if not pc.any(unfit).as_py():
         return lines
     rows = zip(*(cell.filter(unfit).to_pylist() for cell in cells), strict=True)
-    return pc.replace_with_mask(lines, unfit, strings(["\n".join(_beside(row, widths, numbers)) for row in rows]))
+    folded = ["\n".join(_beside(row, widths, numbers)) for row in rows]
+    return pc.replace_with_mask(lines, unfit, pa.array(folded, pa.string()))
 
 
 def _beside(row: Sequence[str], widths: list[int], numbers: frozenset[int]) -> Iterator[str]:
