@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from msmqwire.cli.console import CommandError, printable, say
 from msmqwire.cli.formats import write_table
 from msmqwire.cli.target import open_target
+from msmqwire.properties.table import by_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,7 +67,7 @@ def _lines(layout: str, payload: bytes) -> Iterator[str]:
         data = payload[part.start : part.end]
         shown = data[:_SHOWN].hex(" ") + (" ..." if len(data) > _SHOWN else "")
         note = "  truncated" if part.truncated else ""
-        yield f"{part.start:6}  {shown:51}  {part.field.name}  {_shown(part)}{note}".rstrip()
+        yield f"{part.start:6}  {shown:51}  {part.name}  {_shown(part)}{note}".rstrip()
 
 
 def _shown(part: Any) -> str:
@@ -74,11 +75,18 @@ def _shown(part: Any) -> str:
         from uuid import UUID
 
         return str(UUID(bytes_le=part.value)) if len(part.value) == 16 else ""
-    if part.field.type == "text":
+    if part.field.type in ("text", "string"):
         return printable(part.value.decode("utf-16-le", "replace").rstrip("\0"))[:64]
     if part.field.type.startswith("u"):
-        return f"{part.value}" if part.value < 10 else f"{part.value} (0x{part.value:x})"
-    return f"{len(part.value)} bytes"
+        number = f"{part.value}" if part.value < 10 else f"{part.value} (0x{part.value:x})"
+        return f"{number} {part.field.names.get(part.value, '')}"
+    if part.field.type == "value" and part.value is not None:
+        return f"{by_number(part.value.id).name} {_shown_value(part.value.value)}"
+    return f"{part.end - part.start} bytes"
+
+
+def _shown_value(value: Any) -> str:
+    return f"{value.nbytes} bytes" if hasattr(value, "nbytes") else printable(str(value))[:64]
 
 
 def _only_values(batch: Any) -> Any:

@@ -76,8 +76,9 @@ class Field:
     name : str
         The name in the specification; empty for a value that is no field of the byte map.
     type : str
-        On the wire: ``u8`` to ``u64``, ``guid``, ``bytes``, ``text`` (UTF-16LE), ``pad`` (up to a multiple of four
-        bytes), or ``bits`` of a number. Empty for what is not one run of bytes.
+        On the wire: ``u8`` to ``u64``, ``guid``, ``bytes``, ``text`` (UTF-16LE), ``string`` (UTF-16LE up to U+0000),
+        ``value`` (of the PROPID at its place in ``property_id``), ``pad`` (up to a multiple of four bytes), or ``bits``
+        of a number. Empty for what is not one run of bytes.
     at : int, optional
         Bytes from the start of the header; -1 for a field after others of variable size.
     column, about : str
@@ -89,6 +90,10 @@ class Field:
     when, size : str
         Expressions: whether the header has the field, and its bytes. Python and Lua read them alike: the ids of earlier
         numbers, ``has(number, mask)``, ``bits(number, shift, width)``, ``left`` (the bytes that remain), ``position``.
+    repeat : str
+        Expression: how many there are one after the other, where it need not be one.
+    fields : tuple of Field
+        The fields of each, of what is repeated as a whole.
     presence : str
         The bit of the row's presence, where it is not that of the header.
     bits : (int, int)
@@ -123,6 +128,8 @@ class Field:
     id: str = ""
     when: str = ""
     size: str = ""
+    repeat: str = ""
+    fields: tuple[Field, ...] = ()
     presence: str = ""
     bits: tuple[int, int] = (0, 0)
     store: str = ""
@@ -190,7 +197,8 @@ class Header:
 
 def fault_names(headers: Iterable[Header]) -> tuple[str, ...]:
     """The names of all fields in faults, in the order of the wire."""
-    return tuple([name for header in headers for row in header.on_the_wire() for name in row.faults or (row.name,)])
+    rows = [row for header in headers for each in header.on_the_wire() for row in each.fields or (each,)]
+    return tuple([name for row in rows for name in row.faults or (row.name,)])
 
 
 def enumerated(names: Iterable[str]) -> tuple[str, ...]:

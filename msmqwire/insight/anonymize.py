@@ -178,7 +178,7 @@ def _outcome(layout: str, payload: bytes) -> list[Any]:
 
 
 def _rewritten(part: Part, data: bytes, pseudonyms: Pseudonyms) -> bytes:
-    name, kind = part.field.name, part.field.type
+    name, kind = part.name, part.field.type
     if kind == "guid" and len(data) == 16:
         return _guid(data, pseudonyms)
     if name == "DirectoryServiceServerArray":
@@ -222,7 +222,7 @@ def _rewrite_message(payload: bytes, rewritten: bytearray, pseudonyms: Pseudonym
     """Rewrite further headers, and the body of a notification or acknowledgment; whether that was possible."""
     batch = mqqb.decode_batch([payload])
     row: Any = batch.to_arrow().to_pylist()[0]
-    (further,) = [part for part in byte_map("messages", payload) if part.field.name == "further headers"] or (None,)
+    (further,) = [part for part in byte_map("messages", payload) if part.name == "further headers"] or (None,)
     if row["fault"] is not None:
         if further is not None:
             # Which bytes of headers are names is known from whole headers only; the first one begins with numbers

@@ -13,15 +13,24 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any, NamedTuple
 
+from msmqwire import propvariant
 from msmqwire.columns.fields import SIZES, Field
 from msmqwire.columns.schema import Table
+from msmqwire.errors import DecodeError
+from msmqwire.mqcn import NOTIFICATIONS, PropertyValue
 from msmqwire.mqqb import MESSAGES, SESSIONS
 from msmqwire.mqsd import TOPOLOGY
+from msmqwire.properties import type_of
 
 
 class Part(NamedTuple):
-    """The bytes of a field in a payload; ``end`` is that of the payload where it is truncated."""
+    """The bytes of a field in a payload; ``end`` is that of the payload where it is truncated.
 
+    ``name`` is that of the field, after those of the fields that it is in: ``NotificationUpdate[0].Command``. ``value``
+    is a number, bytes, or the value of a PROPID; None where that has no value.
+    """
+
+    name: str
     field: Field
     start: int
     end: int
@@ -41,12 +50,7 @@ LAYOUTS: dict[str, tuple[Field, ...]] = {
     **_layouts(TOPOLOGY),
     **_layouts(MESSAGES),
     **_layouts(SESSIONS),
-    "notifications": (
-        Field("Version", "u8", id="version", column="version"),
-        Field("NumberOfUpdateNotifications", "u8", id="updates"),
-        Field("NotificationUpdate", "bytes", when="version == 1", size="left"),
-        Field("NotificationBody", "text", when="version == 2", size="left"),
-    ),
+    **_layouts(NOTIFICATIONS),
 }
 
 _OPERATORS: dict[type[ast.AST], Any] = {
@@ -90,31 +94,85 @@ def byte_map(layout: str, payload: bytes) -> Iterator[Part]:
     Examples
     --------
     >>> for part in byte_map("ping", bytes.fromhex("0000485504000000d1587355509195954997b6e611ea26c6")):
-    ...     print(part.start, part.end, part.field.name, part.value)
+    ...     print(part.start, part.end, part.name, part.value)
     0 2 Ping.Flags 0
     2 4 Ping.Signature 21832
     4 8 Ping.Cookie 4
     8 24 Ping.QMGuid b'\\xd1XsUP\\x91\\x95\\x95I\\x97\\xb6\\xe6\\x11\\xea&\\xc6'
     """
-    known: dict[str, Any] = {"position": 0, "left": len(payload)}
-    at = 0
-    for field in LAYOUTS[layout]:
-        if field.when and not _value(_parsed(field.when), known):
-            continue
-        size = -at % 4 if field.type == "pad" else SIZES.get(field.type) or _value(_parsed(field.size), known)
-        if field.type == "pad":
-            size = min(size, known.get("packet_size", len(payload)) - at)
+    reader = _Reader(payload)
+    yield from reader.parts(LAYOUTS[layout])
+    if reader.at < len(payload):
+        yield Part("trailing bytes", Field("", "bytes"), reader.at, len(payload), False, payload[reader.at :])
+
+
+class _Reader:
+    """Reads the fields of a payload; ``known`` are the numbers in expressions."""
+
+    def __init__(self, payload: bytes) -> None:
+        self.at = 0
+        self._payload = payload
+        self._known: dict[str, Any] = {"position": 0, "left": len(payload)}
+        self._is_truncated = False
+
+    def parts(self, fields: tuple[Field, ...], path: str = "") -> Iterator[Part]:
+        """The fields from here on, up to the first that is truncated."""
+        for field in fields:
+            if field.when and not self._value(field.when):
+                continue
+            name, count = path + field.name, self._value(field.repeat) if field.repeat else 1
+            if field.repeat and field.id:
+                self._known[field.id] = []
+            for place in range(count):
+                one = f"{name}[{place}]" if field.repeat else name
+                yield from self.parts(field.fields, f"{one}.") if field.fields else self._part(one, field, place)
+                if self._is_truncated:
+                    return
+
+    def _part(self, name: str, field: Field, place: int) -> Iterator[Part]:
+        size = self._size(field, place)
         if size <= 0:
-            continue
-        data = payload[at : at + size]
-        value = int.from_bytes(data, "little") if field.type.startswith("u") else data
-        yield Part(field, at, at + len(data), len(data) < size, value)
-        if len(data) < size:
             return
-        at += size
-        known |= {"position": at, "left": len(payload) - at, **({field.id: value} if field.id else {})}
-    if at < len(payload):
-        yield Part(Field("trailing bytes", "bytes"), at, len(payload), False, payload[at:])
+        start, data = self.at, self._payload[self.at : self.at + size]
+        self._is_truncated = len(data) < size
+        self.at += len(data)
+        self._known |= {"position": self.at, "left": len(self._payload) - self.at}
+        value: Any = data
+        if field.type.startswith("u"):
+            value = int.from_bytes(data, "little")
+        elif field.type == "value":
+            value = None if self._is_truncated else _property(self._known["property_id"][place], data)
+        if field.id and field.repeat:
+            self._known[field.id].append(value)
+        elif field.id:
+            self._known[field.id] = value
+        yield Part(name, field, start, self.at, self._is_truncated, value)
+
+    def _size(self, field: Field, place: int) -> int:
+        left = len(self._payload) - self.at
+        if field.type == "pad":
+            return min(-self.at % 4, self._known.get("packet_size", len(self._payload)) - self.at)
+        if field.type == "string":
+            units = range(self.at, len(self._payload) - 1, 2)
+            ends = (at for at in units if self._payload[at : at + 2] == b"\0\0")
+            return next(ends, len(self._payload) + 2) + 2 - self.at
+        if field.type == "value":
+            # What cannot be sized is everything that is left, and more
+            try:
+                return propvariant.size(type_of(self._known["property_id"][place]) or 0, self._payload[self.at :])
+            except (DecodeError, ValueError):
+                return left + 1
+        return SIZES.get(field.type) or self._value(field.size)
+
+    def _value(self, expression: str) -> int:
+        return _value(_parsed(expression), self._known)
+
+
+def _property(propid: int, data: bytes) -> PropertyValue | None:
+    try:
+        return PropertyValue(propid, propvariant.decode(type_of(propid) or 0, data))
+    except DecodeError:
+        return None
 
 
 @cache

@@ -63,15 +63,49 @@ _PROPERTY = StructOf(
     presence=(0, 0, 0, *(1 << place for place in range(len(VALUES)))),
 )
 
+_UPDATE = (
+    Field(
+        "Command", "u8", id="command", names=dict(enumerate(OPERATIONS)), checks={"bad_command": "command > 2"},
+    ),
+    Field(
+        "UseGuid", "u8", id="use_guid",
+        checks={
+            "bad_use_guid": "use_guid > 1",
+            "use_guid": "(command == 0 and use_guid == 1) or (command > 0 and use_guid == 0)",
+        },
+    ),
+    Field("PathName", "string", column="path_name", when="use_guid == 0"),
+    Field("GuidIdentifier", "guid", column="object_guid", when="use_guid == 1"),
+    Field("GuidMasterId", "guid", column="master_guid"),
+    Field("Reserved", "bytes", size="24"),
+    Field(
+        "NumberOfProperties", "u8", id="property_count",
+        checks={
+            "property_count": "(command == 2 and not (property_count == 2)) or (command < 2 and property_count == 0)",
+        },
+    ),
+    Field(
+        "PropertyId", "u32", id="property_id", repeat="property_count",
+        names={row.number: row.name for row in NUMBERED},
+    ),
+    Field("PropertyValue", "value", repeat="property_count"),
+)  # fmt: skip
+
 HEADERS = (
     Header(
         "",
         (
             Field(
                 "Version", "u8", 0, "version", "Version: 1 from a directory service, 2 from a queue manager",
-                store="codes.VERSION",
+                store="codes.VERSION", checks={"bad_version": "not (version == 1 or version == 2)"},
             ),
-            Field("NumberOfUpdateNotifications", "u8", 1, id="updates"),
+            Field(
+                "NumberOfUpdateNotifications", "u8", 1, id="updates",
+                checks={
+                    "no_updates": "version == 1 and updates == 0",
+                    "bad_count": "version == 2 and not (updates == 1)",
+                },
+            ),
         ),
     ),
     Header(
@@ -93,13 +127,7 @@ HEADERS = (
     Header(
         "",
         (
-            Field(
-                "NotificationUpdate", "bytes", when="version == 1", size="left",
-                faults=(
-                    "Command", "UseGuid", "PathName", "GuidIdentifier", "GuidMasterId", "Reserved",
-                    "NumberOfProperties", "PropertyId", "PropertyValue",
-                ),
-            ),
+            Field("NotificationUpdate", when="version == 1", repeat="updates", fields=_UPDATE),
             Field(
                 "", "text", -1, "path_name", "PathName of the queue, in place of the GUID", store="parts.PATH_NAME",
                 presence="HAS_PATH",

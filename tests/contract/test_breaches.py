@@ -42,7 +42,7 @@ def changed(payload: bytes, *changes: tuple[str, int | bytes | Callable[[int], i
     """A payload with other values in some fields of its byte map, of the same size."""
     layout = "ping" if payload[2:4] == b"\x48\x55" else guess(payload)
     for name, value in changes:
-        (part,) = [part for part in byte_map(layout, payload) if part.field.name == name]
+        (part,) = [part for part in byte_map(layout, payload) if part.name == name]
         size = part.end - part.start
         if callable(value):
             value = value(part.value)
@@ -77,7 +77,7 @@ def longer(payload: bytes, count: int) -> bytes:
 
 def body_of(payload: bytes, at: int, value: int) -> bytes:
     """With another number in the body of an acknowledgment."""
-    (body,) = [part for part in byte_map("messages", payload) if part.field.name == "MessageBody"]
+    (body,) = [part for part in byte_map("messages", payload) if part.name == "MessageBody"]
     return payload[: body.start + at] + struct.pack("<I", value) + payload[body.start + at + 4 :]
 
 

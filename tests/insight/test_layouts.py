@@ -83,9 +83,9 @@ def test_padding_ends_with_the_packet(missing: int) -> None:
     (flags,) = struct.unpack_from("<H", packet, 2)
     packet = packet[:2] + struct.pack("<H", flags | 0x10) + packet[4:8] + struct.pack("<I", len(packet)) + packet[12:]
     parts = list(byte_map("messages", packet + bytes(16)))
-    header = [part for part in parts if part.field.name.startswith("SessionHeader.")]
+    header = [part for part in parts if part.name.startswith("SessionHeader.")]
     assert (header[0].start, header[-1].end) == (len(packet), len(packet) + 16)
-    assert [part.end - part.start for part in parts if part.field.name == "MessagePropertiesHeader padding"] == [
+    assert [part.end - part.start for part in parts if part.name == "MessagePropertiesHeader padding"] == [
         3 - missing
     ] * (missing < 3)
 
