@@ -262,20 +262,20 @@ def construct_notifications(work: Workload) -> Decoder:
 
 def kaitai_notifications(work: Workload) -> Decoder:
     """The generated reader on each payload."""
-    from benchmarks.kaitai.msmq_notification import MsmqNotification
+    from benchmarks.kaitai.msmq_notifications import MsmqNotifications
 
-    parse = MsmqNotification.from_bytes
+    parse = MsmqNotifications.from_bytes
 
     def read(payload: bytes) -> Message:
         message = parse(payload)
         updates = []
-        for one in message.updates:
-            names = (None, one.guid_identifier) if one.use_guid else (one.path_name, None)
+        for one in message.notification_update:
+            names = (None, one.object_guid) if one.use_guid else (one.path_name, None)
             properties = [
                 (propid, value if isinstance(value, int) else value.value)
-                for propid, value in zip(one.property_ids, one.property_values, strict=True)
+                for propid, value in zip(one.property_id, one.property_value, strict=True)
             ]
-            updates.append(Update(one.command, *names, one.guid_master_id, properties))
+            updates.append(Update(one.command, *names, one.master_guid, properties))
         return message.version, updates
 
     return shown(work, read)

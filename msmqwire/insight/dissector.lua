@@ -11,13 +11,21 @@ local layouts, experts = {}, {}
 
 local destination = ProtoField.string("msmq.messages.destination_queue", "DestinationQueue as a format name")
 local body_text = ProtoField.string("msmq.messages.body_text", "MessageBody as text")
-local all, judged = { destination, body_text }, {}
-for _, layout in pairs(layouts) do
-  for _, field in ipairs(layout) do
+local values = {
+  int = ProtoField.int64("msmq.notifications.properties.int", "value"),
+  guid = ProtoField.guid("msmq.notifications.properties.guid", "value"),
+  text = ProtoField.string("msmq.notifications.properties.text", "value"),
+  bytes = ProtoField.bytes("msmq.notifications.properties.bytes", "value"),
+}
+local all, judged = { destination, body_text, values.int, values.guid, values.text, values.bytes }, {}
+local function collect(fields)
+  for _, field in ipairs(fields) do
     all[#all + 1] = field.proto
     for _, part in ipairs(field.bits or {}) do all[#all + 1] = part end
+    collect(field.fields or {})
   end
 end
+for _, layout in pairs(layouts) do collect(layout) end
 msmq.fields = all
 for _, of_layout in pairs(experts) do
   for _, expert in pairs(of_layout) do judged[#judged + 1] = expert end
@@ -36,18 +44,43 @@ local function text(range)
   return (range:le_ustring():gsub("%z.*", ""))
 end
 
+-- Name, type, least bytes and those of each element of the value of a PROPID
+local propids = {} --@PROPIDS@
+
+local function add_value(tree, propid, range)
+  local name, kind, item = propids[propid][1], propids[propid][2], nil
+  if kind == "VT_LPWSTR" then
+    item = tree:add_packet_field(values.text, range, ENC_UTF_16 + ENC_LITTLE_ENDIAN)
+  elseif kind == "VT_CLSID" then
+    item = tree:add_le(values.guid, range)
+  elseif kind:find("^VT_U?I%d$") then
+    item = tree:add(values.int, range, Int64.new(kind:find("U") and range:le_uint() or range:le_int()))
+  else
+    item = tree:add(values.bytes, range)
+  end
+  item:prepend_text(name .. " ")
+end
+
 -- The numbers and bytes of a packet that were read, by the names of expressions and of fields
-local function add(tree, layout, field, range, read)
+local function add(tree, layout, field, range, read, place)
   local item
-  if field.type == "text" then
+  if field.type == "value" then
+    add_value(tree, read.number.property_id[place], range)
+    return
+  elseif field.type == "text" or field.type == "string" then
     item = tree:add_packet_field(field.proto, range, ENC_UTF_16 + ENC_LITTLE_ENDIAN)
   elseif field.time == "unix" then
     item = tree:add(field.proto, range, NSTime.new(range:le_uint(), 0))
   else
     item = tree:add_le(field.proto, range)
   end
-  if field.id and field.type ~= "u64" and field.type ~= "guid" then read.number[field.id] = range:le_uint() end
+  if field.id and field.count then
+    read.number[field.id][place] = range:le_uint()
+  elseif field.id and field.type ~= "u64" and field.type ~= "guid" then
+    read.number[field.id] = range:le_uint()
+  end
   read.range[field.name] = range
+  if field.id == "command" then read.commands[#read.commands + 1] = read.number.command end
   if field.time == "s" and range:le_uint() == 0xffffffff then
     item:append_text(" (for ever)")
   elseif field.time and field.time ~= "unix" then
@@ -59,29 +92,75 @@ local function add(tree, layout, field, range, read)
   end
 end
 
-local function dissect_fields(name, tvb, tree, read)
-  local at, length = 0, tvb:reported_length_remaining()
-  for _, field in ipairs(layouts[name]) do
+-- The bytes of a text with its U+0000; more than there are if it has none
+local function string_size(tvb, at)
+  for place = at, tvb:len() - 2, 2 do
+    if tvb(place, 2):le_uint() == 0 then return place + 2 - at end
+  end
+  return math.huge
+end
+
+local function value_size(tvb, at, propid)
+  local known = propids[propid]
+  if known == nil then return math.huge end
+  local kind, size, each = known[2], known[3], known[4]
+  if kind == "VT_LPWSTR" then return string_size(tvb, at) end
+  if each == 0 then return size end
+  if tvb:len() - at < size then return math.huge end
+  local count = tvb(at, size):le_uint()
+  if kind ~= "VT_LPWSTR|VT_VECTOR" then return size + count * each end
+  for _ = 1, count do
+    size = size + string_size(tvb, at + size)
+    if size > tvb:len() - at then return math.huge end
+  end
+  return size
+end
+
+local function size_of(field, tvb, at, read, place)
+  if field.type == "pad" then
+    return math.min((4 - at % 4) % 4, (read.number.packet_size or tvb:reported_length_remaining()) - at)
+  end
+  if field.type == "string" then return string_size(tvb, at) end
+  if field.type == "value" then return value_size(tvb, at, read.number.property_id[place]) end
+  return sizes[field.type] or field.size(read.number)
+end
+
+-- The place after the fields; none where one is truncated
+local function dissect_fields(name, fields, tvb, tree, read, at)
+  local length = tvb:reported_length_remaining()
+  local function dissect_one(field, label, place)
+    if field.fields then
+      if at >= tvb:len() then
+        tree:add_proto_expert_info(experts[name].truncated, "truncated: " .. label)
+        return nil
+      end
+      local start, subtree = at, tree:add(tvb(at), label)
+      at = dissect_fields(name, field.fields, tvb, subtree, read, at)
+      if at then subtree:set_len(at - start) end
+      return at
+    end
+    local size = size_of(field, tvb, at, read, place)
+    if size <= 0 then return at end
+    if size > length - at or size > tvb:len() - at then
+      local item = at < tvb:len() and tree:add(tvb(at), label .. ": truncated") or tree
+      item:add_proto_expert_info(experts[name].truncated, "truncated: " .. label)
+      return nil
+    end
+    read.number.left = length - at - size
+    add(tree, name, field, tvb(at, size), read, place)
+    return at + size
+  end
+  for _, field in ipairs(fields) do
     read.number.position, read.number.left = at, length - at
     if field.when == nil or field.when(read.number) then
-      local size = sizes[field.type]
-      if field.type == "pad" then
-        size = math.min((4 - at % 4) % 4, (read.number.packet_size or length) - at)
-      elseif size == nil then
-        size = field.size(read.number)
-      end
-      if size > 0 then
-        if size > length - at or size > tvb:len() - at then
-          local item = at < tvb:len() and tree:add(tvb(at), field.name .. ": truncated") or tree
-          item:add_proto_expert_info(experts[name].truncated, "truncated: " .. field.name)
-          return
-        end
-        read.number.left = length - at - size
-        add(tree, name, field, tvb(at, size), read)
-        at = at + size
+      if field.count and field.id then read.number[field.id] = {} end
+      for place = 0, (field.count and field.count(read.number) or 1) - 1 do
+        at = dissect_one(field, field.count and field.name .. "[" .. place .. "]" or field.name, place)
+        if at == nil then return nil end
       end
     end
   end
+  return at
 end
 
 local function destination_queue(read)
@@ -106,6 +185,24 @@ local function text_of_body(read)
   if found == nil then return end
   found = found:gsub("%z+$", "")
   return not found:gsub("%s", ""):find("[%c%z]") and found or nil
+end
+
+-- The body of a change notification, which goes to the notify queue
+local function notification_of(read)
+  local queue, body = destination_queue(read), read.range["MessageBody"]
+  if queue == nil or body == nil or has(read.number.security_flags or 0, 32) then return end
+  if queue:find("^PRIVATE=.*\\3$") or queue:lower():find("^direct=.*\\private%$\\notify_queue%$$") then return body end
+end
+
+local operations = {} --@OPERATIONS@
+
+local function dissect_notification(body, tree)
+  local read = { number = {}, range = {}, commands = {} }
+  local subtree = tree:add(body, "Change notification")
+  dissect_fields("notifications", layouts.notifications, body:tvb(), subtree, read, 0)
+  for place, command in ipairs(read.commands) do
+    subtree:append_text((place == 1 and ": " or ", ") .. (operations[command] or command))
+  end
 end
 
 local kinds = { [1] = "SessionAck", [2] = "EstablishConnection", [3] = "ConnectionParameters" }
@@ -136,12 +233,14 @@ local function dissect(name, tvb, pinfo, tree)
   local read = { number = {}, range = {} }
   pinfo.cols.protocol = "MSMQ"
   local subtree = tree:add(msmq, tvb(), "MSMQ, " .. name)
-  dissect_fields(name, tvb, subtree, read)
+  dissect_fields(name, layouts[name], tvb, subtree, read, 0)
   local info = info_of(name, read)
   subtree:append_text(": " .. info)
   if name == "messages" then
     local queue, body = destination_queue(read), text_of_body(read)
     if queue then subtree:add(destination, queue):set_generated() end
+    local notification = notification_of(read)
+    if notification then dissect_notification(notification, subtree) end
     if body then subtree:add(body_text, read.range["MessageBody"], body):set_generated() end
   end
   return info

@@ -58,15 +58,15 @@ _OPERATORS: dict[type[ast.AST], Any] = {
 }  # fmt: skip
 
 
-def field_ids(layout: str) -> Iterator[tuple[str, Field]]:
-    """The fields of a layout with names that are unique in it: the column, or else the name in small letters.
+def field_ids(fields: tuple[Field, ...]) -> Iterator[tuple[str, Field]]:
+    """Fields with names that are unique among them: the column, or else the name in small letters.
 
-    >>> [name for name, _ in field_ids("ping")]
+    >>> [name for name, _ in field_ids(LAYOUTS["ping"])]
     ['flags', 'signature', 'cookie', 'queue_manager']
     """
     used: set[str] = set()
-    columns = {field.column for field in LAYOUTS[layout]}
-    for field in LAYOUTS[layout]:
+    columns = {field.column for field in fields}
+    for field in fields:
         name = field.column or field.id or re.sub(r"[^a-z0-9]+", "_", field.name.lower())
         base, number = name, 2
         while name in used or (name in columns and not field.column):
@@ -151,7 +151,7 @@ class _Reader:
     def _size(self, field: Field, place: int) -> int:
         left = len(self._payload) - self.at
         if field.type == "pad":
-            return min(-self.at % 4, self._known.get("packet_size", len(self._payload)) - self.at)
+            return min(-self.at % 4, int(self._known.get("packet_size", len(self._payload))) - self.at)
         if field.type == "string":
             units = range(self.at, len(self._payload) - 1, 2)
             ends = (at for at in units if self._payload[at : at + 2] == b"\0\0")
@@ -162,7 +162,7 @@ class _Reader:
                 return propvariant.size(type_of(self._known["property_id"][place]) or 0, self._payload[self.at :])
             except (DecodeError, ValueError):
                 return left + 1
-        return SIZES.get(field.type) or self._value(field.size)
+        return int(SIZES.get(field.type) or self._value(field.size))
 
     def _value(self, expression: str) -> int:
         return _value(_parsed(expression), self._known)

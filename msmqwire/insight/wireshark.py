@@ -10,41 +10,54 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from msmqwire import propvariant
 from msmqwire.capture import TABLES
 from msmqwire.columns.fields import SIZES, Field, enumerated
 from msmqwire.columns.schema import Enumeration
 from msmqwire.insight.layouts import LAYOUTS, field_ids
+from msmqwire.mqcn.schema import OPERATIONS
 from msmqwire.mqqb.message_classes import MESSAGE_CLASSES
+from msmqwire.properties import NUMBERED, TYPE_NAMES
 from msmqwire.wire.codes import FAULTS
 
-#: The layouts that the dissector has: change notifications are bodies of messages, which may be encrypted.
-DISSECTED = tuple(layout for layout in LAYOUTS if layout != "notifications")
-
-_TYPES = {**{f"u{width}": f"uint{width}" for width in (8, 16, 32, 64)}, "guid": "guid", "text": "string"}
+_TYPES = {
+    **{f"u{width}": f"uint{width}" for width in (8, 16, 32, 64)},
+    "guid": "guid",
+    "text": "string",
+    "string": "string",
+}
 _WORDS = re.compile(r"\b[a-z_]\w*")
 
 
 def dissector() -> str:
     """The dissector as text."""
-    parts = []
-    for layout in DISSECTED:
-        rows = [_field(layout, name, field) for name, field in field_ids(layout)]
-        parts.append(f"layouts.{layout} = {{\n" + "".join(f"  {row},\n" for row in rows) + "}")
-    experts = [f"experts.{layout} = {{\n{''.join(_experts(layout))}}}" for layout in DISSECTED]
+    parts = [f"layouts.{layout} = {_fields(layout, fields)}" for layout, fields in LAYOUTS.items()]
+    experts = [f"experts.{layout} = {{\n{''.join(_experts(layout))}}}" for layout in LAYOUTS]
     text = Path(__file__).with_name("dissector.lua").read_text("utf-8")
     text = text.replace("--@LAYOUTS@", "\n".join(parts)).replace("--@EXPERTS@", "\n".join(experts))
-    return text.replace("{} --@CLASSES@", _table(MESSAGE_CLASSES))
+    text = text.replace("{} --@CLASSES@", _table(MESSAGE_CLASSES)).replace("{} --@PROPIDS@", _propids())
+    return text.replace("{} --@OPERATIONS@", _table(dict(enumerate(OPERATIONS))))
+
+
+def _fields(layout: str, fields: tuple[Field, ...]) -> str:
+    return "{\n" + "".join(f"  {_field(layout, name, field)},\n" for name, field in field_ids(fields)) + "}"
 
 
 def _field(layout: str, name: str, field: Field) -> str:
     abbreviation = f"msmq.{layout}.{field.column or name}"
-    members = [f'name = "{field.name}", type = "{field.type}"', f"proto = {_proto(abbreviation, field)}"]
+    members = [f'name = "{field.name}", type = "{field.type}"']
+    if field.fields:
+        members.append(f"fields = {_fields(layout, field.fields)}")
+    elif field.type != "value":
+        members.append(f"proto = {_proto(abbreviation, field)}")
     if field.id:
         members.append(f'id = "{field.id}"')
     if field.time:
         members.append(f'time = "{field.time}"')
     members += [
-        f"{member} = {_function(text)}" for member, text in (("when", field.when), ("size", field.size)) if text
+        f"{member} = {_function(text)}"
+        for member, text in (("when", field.when), ("size", field.size), ("count", field.repeat))
+        if text
     ]
     if field.parts:
         parts = [_part(abbreviation, 8 * SIZES[field.type], part) for part in field.parts]
@@ -78,13 +91,23 @@ def _part(abbreviation: str, width: int, part: Field) -> str:
 def _experts(layout: str) -> Iterator[str]:
     table = "sessions" if layout == "ping" else layout
     rules = dict(TABLES[table].table.rules)
-    for code in enumerated(("truncated", *(code for field in LAYOUTS[layout] for code in field.checks))):
+    rows = [row for field in LAYOUTS[layout] for row in (field, *field.fields)]
+    for code in enumerated(("truncated", *(code for row in rows for code in row.checks))):
         group, severity = ("PROTOCOL", "WARN") if code in rules else ("MALFORMED", "ERROR")
         sentence = f"{code}: {rules.get(code) or FAULTS[code]}".replace('"', "'")
         yield (
             f'  {code} = ProtoExpert.new("msmq.{layout}.expert.{code}", "{sentence}", expert.group.{group}, '
             f"expert.severity.{severity}),\n"
         )
+
+
+def _propids() -> str:
+    """Name and type of each PROPID, and the bytes of its value: without elements, and those of an element."""
+    rows = []
+    for row in NUMBERED:
+        least, more = (propvariant.size(row.vt, count + bytes(32)) for count in (b"\0", b"\1"))
+        rows.append(f'  [{row.number}] = {{ "{row.name}", "{TYPE_NAMES[row.vt]}", {least}, {more - least} }},\n')
+    return "{\n" + "".join(rows) + "}"
 
 
 def _table(names: Mapping[int, str]) -> str:

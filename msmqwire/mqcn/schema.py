@@ -81,14 +81,14 @@ _UPDATE = (
     Field(
         "NumberOfProperties", "u8", id="property_count",
         checks={
-            "property_count": "(command == 2 and not (property_count == 2)) or (command < 2 and property_count == 0)",
+            "property_count": "property_count == 0 or (command == 2 and property_count < 2)",
         },
     ),
     Field(
         "PropertyId", "u32", id="property_id", repeat="property_count",
         names={row.number: row.name for row in NUMBERED},
     ),
-    Field("PropertyValue", "value", repeat="property_count"),
+    Field("PropertyValue", "value", id="property_value", repeat="property_count"),
 )  # fmt: skip
 
 HEADERS = (
@@ -127,7 +127,9 @@ HEADERS = (
     Header(
         "",
         (
-            Field("NotificationUpdate", when="version == 1", repeat="updates", fields=_UPDATE),
+            Field(
+                "NotificationUpdate", id="notification_update", when="version == 1", repeat="updates", fields=_UPDATE,
+            ),
             Field(
                 "", "text", -1, "path_name", "PathName of the queue, in place of the GUID", store="parts.PATH_NAME",
                 presence="HAS_PATH",

@@ -7,14 +7,16 @@ import struct
 from typing import Any
 from uuid import UUID
 
+import numpy as np
 import pytest
 
-from msmqwire import mqqb
+from msmqwire import mqcn, mqqb
 from msmqwire.capture import TABLES
 from msmqwire.columns.fields import Field
 from msmqwire.insight.layouts import LAYOUTS, byte_map, guess
+from msmqwire.mqcn.schema import OPERATIONS
 from tests.cli.support import msmqwire, run
-from tests.vectors import get, load
+from tests.vectors import Vector, get, load
 
 PING = "0000485504000000d1587355509195954997b6e611ea26c6"
 CONNECTION = (
@@ -50,6 +52,56 @@ def test_layouts_and_kernels_agree(layout: str, payload: bytes, row: dict[str, A
     # What a layout leaves out, the packet lacks
     for column in {field.column for field in LAYOUTS[layout] if field.column} - shown.keys():
         assert not row[column], column
+
+
+@pytest.mark.parametrize("vector", load("mqcn"), ids=lambda vector: vector.name)
+def test_layouts_and_decoded_notifications_agree(vector: Vector) -> None:
+    parts = list(byte_map("notifications", vector.data))
+    assert b"".join(vector.data[part.start : part.end] for part in parts) == vector.data
+    if vector.packet is None:
+        return
+    assert not any(part.truncated for part in parts)
+    message = mqcn.decode(vector.data)
+    found = {part.name: part.value for part in parts}
+    expected: dict[str, Any] = {"Version": message.version, "NumberOfUpdateNotifications": vector.data[1]}
+    for number, update in enumerate(message.updates):
+        count = len(update.properties)
+        fields = {
+            "Command": OPERATIONS.index(update.command),
+            "UseGuid": update.use_guid,
+            "PathName": None if update.use_guid else utf16(update.path_name or "") + bytes(2),
+            "GuidIdentifier": update.guid_identifier and update.guid_identifier.bytes_le,
+            "GuidMasterId": update.guid_master_id.bytes_le,
+            "Reserved": update.reserved,
+            "NumberOfProperties": count,
+        }
+        for place, (propid, value) in enumerate(update.properties):
+            fields |= {f"PropertyId[{place}]": propid, f"PropertyValue[{place}]": (propid, plain(value))}
+        expected |= {
+            f"NotificationUpdate[{number}].{name}": value for name, value in fields.items() if value is not None
+        }
+    for name, value in found.items():
+        if ".PropertyValue[" in name:
+            found[name] = (value.id, plain(value.value))
+    rest = found.keys() - expected.keys()
+    assert rest <= {"NotificationBody", "trailing bytes"}
+    assert {name: found[name] for name in found.keys() - rest} == expected
+    assert ("NotificationBody" in rest) == (message.version == 2)
+
+
+def utf16(text: str) -> bytes:
+    return text.encode("utf-16-le", "surrogatepass")
+
+
+def plain(value: Any) -> Any:
+    return value.tolist() if isinstance(value, np.ndarray) else value
+
+
+def test_a_property_that_cannot_be_sized() -> None:
+    """Its bytes are those that are left."""
+    update = get("mqcn", "C2-change-queue").data
+    *_, value = byte_map("notifications", update[:61] + struct.pack("<I", 99) + update[65:])
+    assert (value.name, value.truncated, value.end) == ("NotificationUpdate[0].PropertyValue[0]", True, len(update))
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

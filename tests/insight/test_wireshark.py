@@ -6,22 +6,32 @@ import json
 import re
 import subprocess
 from collections import defaultdict
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
+import numpy as np
 import pytest
 
+from msmqwire import mqcn, propvariant
 from msmqwire.capture import TABLES, read_tables
 from msmqwire.insight.layouts import LAYOUTS
-from msmqwire.insight.wireshark import DISSECTED, dissector
+from msmqwire.insight.wireshark import dissector
+from msmqwire.mqcn.schema import OPERATIONS
 from msmqwire.mqqb.message_classes import MESSAGE_CLASSES
+from msmqwire.notification.envelope import NOTIFY_QUEUE
+from msmqwire.properties import type_of
 from msmqwire.wire.codes import FAULTS
-from tests.insight.captures import EXAMPLES, WRITER, datagram, message, stream
+from tests.insight.captures import EXAMPLES, ROOT, WRITER, datagram, message, stream
 from tests.insight.captures import write as write_capture
 from tests.insight.test_layouts import cases
 from tests.system_programs import require_program
-from tests.vectors import load
+from tests.vectors import get, load
+
+#: The layouts of packets; notifications are bodies of messages.
+PACKETS = tuple(layout for layout in LAYOUTS if layout != "notifications")
 
 
 @pytest.fixture(scope="module")
@@ -35,17 +45,19 @@ def tshark(script: Path, capture: Path, *fields: str) -> list[dict[str, list[str
     """The values of fields in each frame, as tshark shows them."""
     command = [
         require_program("tshark"), "-X", f"lua_script:{script}", "-r", str(capture), "-T", "json",
-        *(word for field in fields for word in ("-e", field)),
+        *(word for field in (*fields, "_ws.lua.error") for word in ("-e", field)),
     ]  # fmt: skip
     done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=120)
     assert "Lua" not in done.stderr, done.stderr
-    return [packet["_source"].get("layers", {}) for packet in json.loads(done.stdout)]
+    layers = [packet["_source"].get("layers", {}) for packet in json.loads(done.stdout)]
+    assert not any("_ws.lua.error" in layer for layer in layers)
+    return layers
 
 
 @cache
 def dissected(script: Path, capture: Path) -> dict[str, list[str]]:
     """The values of each field with a column, in the order of the frames."""
-    fields = sorted({f"msmq.{name}.{field.column}" for name in DISSECTED for field in LAYOUTS[name] if field.column})
+    fields = sorted({f"msmq.{name}.{field.column}" for name in PACKETS for field in LAYOUTS[name] if field.column})
     fields += ["msmq.messages.destination_queue", "msmq.messages.body_text"]
     layers = tshark(script, capture, *fields)
     return {field: [value for layer in layers for value in layer.get(field, [])] for field in fields}
@@ -83,7 +95,7 @@ def rows_of(layout: str, capture: Path) -> list[dict[str, Any]]:
     ]
 
 
-@pytest.mark.parametrize("layout", DISSECTED)
+@pytest.mark.parametrize("layout", PACKETS)
 def test_tshark_shows_our_values(script: Path, vectors: Path, layout: str) -> None:
     columns = [field.column for field in LAYOUTS[layout] if field.column]
     for capture in (vectors, *EXAMPLES):
@@ -113,6 +125,79 @@ def test_tshark_shows_queues_and_texts(script: Path, vectors: Path) -> None:
     assert compared >= 3
 
 
+def notified(path: Path, bodies: Iterable[bytes]) -> Path:
+    """A capture of messages to the notify queue, each in a connection from a port of its own."""
+    packets = [message(queue=NOTIFY_QUEUE, body=body) for body in bodies]
+    return write_capture(
+        path, [frame for at, packet in enumerate(packets) for frame in stream([packet], port=20000 + at)]
+    )
+
+
+def shown_by_port(script: Path, capture: Path, *fields: str) -> dict[int, dict[str, list[str]]]:
+    """The values of fields in the packets from each port."""
+    found: defaultdict[int, dict[str, list[str]]] = defaultdict(dict)
+    for layer in tshark(script, capture, "tcp.srcport", *fields):
+        of_port = found[int(layer["tcp.srcport"][0]) - 20000]
+        for field in fields:
+            of_port[field] = of_port.get(field, []) + layer.get(field, [])
+    return found
+
+
+def test_tshark_shows_change_notifications(script: Path, tmp_path: Path) -> None:
+    vectors = [vector for vector in load("mqcn") if vector.packet is not None]
+    judged = {code for field in LAYOUTS["notifications"] for row in (field, *field.fields) for code in row.checks}
+    names = ["command", "path_name", "object_guid", "master_guid", "reserved", "property_id"]
+    names += [f"properties.{member}" for member in ("int", "guid", "text", "bytes")]
+    fields = [f"msmq.notifications.{name}" for name in names]
+    capture = notified(tmp_path / "x.pcap", [vector.data for vector in vectors])
+    shown = shown_by_port(script, capture, "_ws.expert.message", *fields)
+    for number, vector in enumerate(vectors):
+        updates = mqcn.decode(vector.data).updates
+        properties = [each for update in updates for each in update.properties]
+        expected: list[list[Any]] = [
+            [OPERATIONS.index(update.command) for update in updates],
+            [update.path_name for update in updates if not update.use_guid],
+            [update.guid_identifier for update in updates if update.use_guid],
+            [update.guid_master_id for update in updates],
+            [update.reserved.hex() for update in updates],
+            [each.id for each in properties],
+            *([each.value for each in properties if isinstance(each.value, kind)] for kind in (int, UUID, str)),
+            [
+                propvariant.encode(type_of(each.id) or 0, each.value).hex()
+                for each in properties
+                if isinstance(each.value, np.ndarray | tuple)
+            ],
+        ]
+        found = shown[number]
+        assert [found[field] for field in fields] == [[replaced(str(value)) for value in each] for each in expected]
+        codes = {text.split(":")[0] for text in found["_ws.expert.message"]} & judged
+        assert codes == set(vector.outcomes[0].violations) & judged, vector.name
+
+
+def replaced(text: str) -> str:
+    """A text as Wireshark shows it, which has no lone surrogates."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def test_a_malformed_notification_is_no_error_of_lua(script: Path, tmp_path: Path) -> None:
+    corpus = sorted((ROOT / "fuzz" / "corpus" / "notification_message").iterdir())
+    bodies = [path.read_bytes() for path in corpus] + [vector.data for vector in load("mqcn")]
+    cut = get("mqcn", "C2-change-queue").data[:-1]
+    capture = notified(tmp_path / "x.pcap", [cut, *(body for body in bodies if body)])
+    shown = shown_by_port(script, capture, "msmq.notifications.version", "_ws.expert.message")
+    assert "truncated: PropertyValue[1]" in shown[0]["_ws.expert.message"]
+    assert len(shown) > len(bodies) - 9
+
+
+def test_notifications_are_those_that_can_be_read(script: Path) -> None:
+    for capture in EXAMPLES:
+        rows = rows_of("messages", capture)
+        shown = [layer for layer in tshark(script, capture, "msmq.notifications.version") if layer]
+        assert sum(map(len, (layer["msmq.notifications.version"] for layer in shown))) == [
+            row["notification"] for row in rows
+        ].count("plain")
+
+
 def test_tshark_shows_what_is_truncated(script: Path, tmp_path: Path) -> None:
     capture = write_capture(tmp_path / "x.pcap", [datagram(WRITER["PRINTED_REQUEST"][:30])])
     (layer,) = tshark(script, capture, "msmq.topology.enterprise_id", "msmq.topology.request_id", "_ws.expert.message")
@@ -121,7 +206,7 @@ def test_tshark_shows_what_is_truncated(script: Path, tmp_path: Path) -> None:
     assert layer["_ws.expert.message"] == ["truncated: RequestID"]
 
 
-@pytest.mark.parametrize("layout", DISSECTED)
+@pytest.mark.parametrize("layout", PACKETS)
 def test_expert_information_is_our_faults_and_violations(script: Path, tmp_path: Path, layout: str) -> None:
     """Each judged code is shown for the vectors that have it, and for no other."""
     table = "sessions" if layout == "ping" else layout
@@ -191,7 +276,7 @@ def test_the_info_column(script: Path) -> None:
     assert info[15] == "SessionAck 2"
 
 
-@pytest.mark.parametrize("layout", DISSECTED)
+@pytest.mark.parametrize("layout", LAYOUTS)
 def test_experts_are_warnings_for_violations_and_errors_for_faults(layout: str) -> None:
     table = TABLES["sessions" if layout == "ping" else layout].table
     shown = rf'ProtoExpert.new\("msmq.{layout}.expert.(\w+)", .*?expert.group.(\w+), expert.severity.(\w+)\)'
