@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from msmqwire.capture.schema import CAPTURE
-from msmqwire.capture.tables import TABLES
+from msmqwire.capture.table_rows import TABLES
 from msmqwire.columns.schema import TIMESTAMP
 
 Compression = Literal["snappy", "zstd", "lz4", "gzip", "brotli", "none"]

@@ -90,9 +90,10 @@ class CapturedRows(TablesReader):
         options = options or ReadOptions(block_size=BLOCK_SIZE)
         super().__init__(source, COLUMNS, ReadOptions.of(options, {"columns": columns, "guid": "binary"}))
 
-    def _read(self, block: Block) -> Iterator[tuple[str, pa.RecordBatch]]:
-        for name, batch in super()._read(block):
-            yield name, _with_lengths(batch, block) if name == "messages" else batch
+    def rows_of(self, block: Block) -> list[tuple[str, pa.RecordBatch]]:
+        """The rows of a block, those of messages with lengths."""
+        rows = super().rows_of(block)
+        return [(name, _with_lengths(batch, block) if name == "messages" else batch) for name, batch in rows]
 
 
 def _with_lengths(batch: pa.RecordBatch, block: Block) -> pa.RecordBatch:

@@ -211,7 +211,7 @@ def test_messages_are_decoded_once(monkeypatch: pytest.MonkeyPatch, options: dic
 
     kind = dataclasses.replace(capture.TABLES["messages"], decode_batch=counting)
     monkeypatch.setitem(capture.TABLES, "messages", kind)
-    monkeypatch.setattr("msmqwire.capture.tables.mqqb.decode_batch", counting)
+    monkeypatch.setattr("msmqwire.capture.table_rows.mqqb.decode_batch", counting)
     path = EXAMPLES / "message-session.pcap"
     found: dict[str, list[Any]] = {"messages": [], "notifications": []}
     for name, batch in capture.read_tables(path, found, guid="text", **options):

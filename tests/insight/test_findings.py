@@ -10,7 +10,7 @@ from uuid import UUID
 import pyarrow as pa
 import pytest
 
-from msmqwire.capture.tables import arrow_schema
+from msmqwire.capture.table_rows import arrow_schema
 from msmqwire.insight.findings import CapturedRows, Detector, Finding
 from msmqwire.insight.rules import COLUMNS, RULES
 from tests.insight.captures import FIRST, SECOND, THIRD, message, stream, vector, write

@@ -9,7 +9,7 @@ from uuid import UUID
 import pyarrow as pa
 import pytest
 
-from msmqwire.capture.tables import arrow_schema
+from msmqwire.capture.table_rows import arrow_schema
 from msmqwire.insight import COLUMNS, SECTIONS, Summary, summarize
 from msmqwire.properties import PROPID_Q_PATHNAME, PROPID_Q_QMID, PROPID_QM_PATHNAME, PROPID_QM_SITE_ID
 from tests.insight.captures import FIRST, SECOND, THIRD, WRITER, datagram, message, stream, vector, write

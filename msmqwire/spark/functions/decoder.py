@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pyspark.sql.types import ArrayType, BinaryType, DataType, StringType, StructType
 
 from msmqwire import formatname
-from msmqwire.capture.tables import TABLES
+from msmqwire.capture.table_rows import TABLES
 from msmqwire.columns import Batch, Payloads, Table
 from msmqwire.columns._guids import guid_texts
 from msmqwire.columns.display import payload_shown
