@@ -58,21 +58,32 @@ def test_every_byte_of_packets(kind: Format) -> None:
     packets = complete(kind)
     assert len(packets) > 20
     for packet in packets:
-        batch, expected = cuts(kind, packet)
-        arrow = batch.to_arrow()
-        for column in batch.table.columns:
-            if column.name not in OF_WHOLE or kind is SESSIONS:
-                values = [each.values.get(column.name) for each in expected]
-                _assert_present(batch, arrow.column(column.name), column.name, values)
-        faults = batch.faults
-        assert (faults["row"] == np.arange(len(batch))).all()
-        for row, each in enumerate(expected):
-            code, field, offset = batch.fault(row)  # type: ignore[misc]
-            assert code == "incomplete"
-            if each.field.startswith(RARE) or field.startswith(RARE):
-                continue
-            assert (field, offset) == (each.field, each.offset)
-            assert (faults["needed"][row], faults["available"][row]) == (each.needed, each.available)
+        assert_cuts(kind, packet)
+
+
+def test_every_byte_of_messages_to_several_queues() -> None:
+    packets = [packet for packet in complete(MESSAGES) if MESSAGES.read(packet).values.get("destination_queues")]
+    for packet in packets[:3]:
+        assert_cuts(MESSAGES, packet)
+
+
+def assert_cuts(kind: Format, packet: bytes) -> None:
+    """What is whole in a packet is there, and the fault is at the first field that is not, wherever it is cut."""
+    batch, expected = cuts(kind, packet)
+    arrow = batch.to_arrow()
+    for column in batch.table.columns:
+        if column.name not in OF_WHOLE or kind is SESSIONS:
+            values = [each.values.get(column.name) for each in expected]
+            _assert_present(batch, arrow.column(column.name), column.name, values)
+    faults = batch.faults
+    assert (faults["row"] == np.arange(len(batch))).all()
+    for row, each in enumerate(expected):
+        code, field, offset = batch.fault(row)  # type: ignore[misc]
+        assert code == "incomplete"
+        if each.field.startswith(RARE) or field.startswith(RARE):
+            continue
+        assert (field, offset) == (each.field, each.offset)
+        assert (faults["needed"][row], faults["available"][row]) == (each.needed, each.available)
 
 
 def _assert_present(batch: Batch, arrow: pa.Array, name: str, values: list[Any]) -> None:
