@@ -435,6 +435,11 @@ cdef uint32_t encodable_mask(object mask, uint32_t count) except? 0xFFFFFFFF:
 cdef bytes encodable_servers(object servers, object responding_site_id):
     entries = []
     for server in servers:
+        # A text of three characters could be unpacked as well
+        if not isinstance(server, (tuple, list)) or len(server) != 3:
+            raise EncodeError(
+                f"DirectoryServiceServerArray[{len(entries)}]", f"{server!r} is not a DirectoryServiceServer"
+            )
         name, ip, ipx = server
         if not isinstance(name, str) or not name or "," in name or "\0" in name:
             raise EncodeError(

@@ -155,6 +155,10 @@ def _servers(*names: str) -> dict[str, Any]:
         (_reply, {"connected_network_mask": 0xFFFFFFFF}),
         (_reply, {"responding_site_id": GUID}),
         (_reply, {"servers": [mqsd.DirectoryServiceServer("a")]}),
+        *[
+            (_reply, {"responding_site_id": GUID, "servers": servers})
+            for servers in (["dc1"], ["dc12"], "dc1", [b"dc1"], [{"name": "dc1", "ip": True, "ipx": False}], [("dc1",)])
+        ],
         *[(_reply, _servers(*names)) for names in (("",), ("a", ""), ("a\0",), ("a,b",), ("\0",), (",",))],
     ],
 )
