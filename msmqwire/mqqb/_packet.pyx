@@ -18,7 +18,7 @@ from msmqwire.mqqb.framing cimport FLAG_INTERNAL
 from msmqwire.mqqb._messages cimport read_message
 from msmqwire.mqqb._sessions cimport is_ping, read_session
 from msmqwire.mqqb._values cimport (
-    Builder, format_name_of, packed_session, queues_of, rewritten_message, value_of
+    Builder, encodable_view, format_name_of, packed_session, queues_of, rewritten_message, value_of
 )
 from msmqwire.wire._fault cimport Fault, decode_error
 from msmqwire.wire._transport cimport Transport, accepted_transports, transport_code
@@ -123,7 +123,7 @@ cdef class UserMessage(MessagePacket):
     Attributes are called as the columns of the messages table are, those of an optional header stand together in an
     object that is None when the packet lacks the header. Queues are format names of ``msmqwire.formatname``, text
     where a direct name is none, and None where the packet has none or does not say its host. Without a
-    MessagePropertiesHeader, the attributes of its fields are None.
+    MessagePropertiesHeader, the attributes of its fields are None. An argument that is None counts as not given.
 
     Parameters
     ----------
@@ -172,8 +172,9 @@ cdef class UserMessage(MessagePacket):
         unknown = values.keys() - MESSAGE_DEFAULTS.keys()
         if unknown:
             raise TypeError(f"UserMessage has no {', '.join(map(repr, sorted(unknown)))}")
+        values = {name: value for name, value in values.items() if value is not None}
         for name in QUEUES:
-            if values.get(name) is not None:
+            if name in values:
                 values[name] = format_name_of(values[name], name)
         values = {**message_defaults(values, groups), **values}
         for name, value in values.items():
@@ -229,7 +230,7 @@ cdef dict message_defaults(dict values, dict groups):
         "delivery_mode": "recoverable" if groups["transaction"] is not None else "express",
         "queue_manager_address": destination.guid if getattr(destination, "kind", "") == "private" else NIL,
         "encryption_algorithm": 0x6610 if values.get("privacy_level") == AES else 0x6801,
-        "allocation_body_size": len(values.get("body", b"")),
+        "allocation_body_size": encodable_view("body", values.get("body", b"")).nbytes,
         "sent_over_http": groups["compound"] is not None or values.get("srmp_envelope") is not None,
     }
 

@@ -36,6 +36,7 @@ cdef inline size_t body_part(const Packet* packet) noexcept nogil:
 
 cdef object value_of(const Packet* packet, object owner, const uint8_t* data, str name, bint session)
 cdef object format_name_of(object name, str field)
+cdef object encodable_view(str name, object data)
 cdef tuple queues_of(const Packet* packet, const uint8_t* data, size_t queue)
 cdef bytes rewritten_message(const Packet* packet, const uint8_t* data)
 cdef bytes packed_session(const Packet* packet)

@@ -310,8 +310,12 @@ cdef bytes encodable_text(str name, object text):
 
 
 cdef bytes encodable_bytes(str name, object data):
+    return bytes(encodable_view(name, data))
+
+
+cdef object encodable_view(str name, object data):
     try:
-        return bytes(memoryview(data))
+        return memoryview(data)
     except TypeError:
         raise EncodeError(name, f"must be bytes, not {type(data).__name__}") from None
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import pickle
+from array import array
 from typing import Any
 from uuid import UUID
 
@@ -76,6 +78,22 @@ def test_the_body_is_a_view() -> None:
     assert kept == packet
 
 
+@pytest.mark.parametrize(
+    "body", [array("H", [1, 2]), np.ones((2, 2), np.uint16), memoryview(b"abcd").cast("I"), memoryview(b"abcd")[::2]]
+)
+def test_a_body_has_the_bytes_of_its_buffer(body: Any) -> None:
+    """The items of the buffer may have more than one byte."""
+    written = mqqb.UserMessage(body=body)
+    assert mqqb.decode(mqqb.encode(written), strict=True) == written
+    assert bytes(written.body or b"") == memoryview(body).tobytes()
+    assert written.allocation_body_size == memoryview(body).nbytes
+
+
+def test_none_counts_as_not_given() -> None:
+    names = list(inspect.signature(mqqb.UserMessage).parameters)
+    assert mqqb.UserMessage(**dict.fromkeys(names)) == mqqb.UserMessage()
+
+
 def test_reserved_bytes_and_padding_are_no_part_of_the_value() -> None:
     changed = bytearray(F7)
     changed[1] = 0xAA
@@ -144,6 +162,7 @@ def test_packets_of_sessions(class_: Any, values: dict[str, Any]) -> None:
         ({"label": "x" * 300}, "label"),
         ({"label": b"x"}, "label"),
         ({"body": "text"}, "body"),
+        ({"body": 5}, "body"),
         ({"body": bytes(1 << 22)}, "PacketSize"),
         ({"allocation_body_size": 1, "body": b"ab"}, "AllocationBodySize"),
         ({"privacy_level": 2}, "PrivacyLevel"),
