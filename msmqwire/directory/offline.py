@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from msmqwire.directory.base import Directory, Equal, Filter
-from msmqwire.directory.elements import Element, Queue, QueueManager
+from msmqwire.directory.elements import DirectoryObject, Element, Queue, QueueManager
 from msmqwire.directory.memory import MemoryDirectory
 from msmqwire.directory.queues import QueueCollection
 from msmqwire.errors import DirectoryError, DirectoryNotConnected
@@ -58,7 +58,12 @@ class QueueManagerDirectory(Directory):
         attributes = None if attributes is None else tuple(attributes)
         if self.offline and not force:
             local = MemoryDirectory((self.local_queue_manager, *self.queues))
-            found = local.read_directory(element, filters, attributes)
+            try:
+                found = local.read_directory(element, filters, attributes)
+            except AttributeError as error:
+                if not isinstance(error.obj, DirectoryObject):
+                    raise
+                raise DirectoryNotConnected(f"offline: {error}") from None
             if found is None and element is not Queue:
                 raise DirectoryNotConnected(f"offline: {element.__name__} is not read")
             return found

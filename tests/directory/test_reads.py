@@ -107,6 +107,22 @@ def test_offline(enterprise: MemoryDirectory) -> None:
     assert local.read_directory(Queue, [directory.Equal("identifier", ELSEWHERE.identifier)]) == ELSEWHERE
 
 
+def test_offline_without_what_was_never_read(enterprise: MemoryDirectory) -> None:
+    """An attribute that LDAP left out has no local value: the read fails as all others that need the directory."""
+    machine, queue = (
+        each.only(tuple(name for name in each.attribute_names() if name not in ("security", "qualified_pathname")))
+        for each in (HERE, ORDERS)
+    )
+    local = QueueManagerDirectory(Unreachable(enterprise), machine, [queue])
+    local.offline = True
+    for kind, identifier in ((QueueManager, HERE.identifier), (Queue, ORDERS.identifier)):
+        with pytest.raises(DirectoryNotConnected, match=r"offline: security of this \w+ was not read"):
+            local.read_directory(kind, [directory.Equal("identifier", identifier)], ["security"])
+    with pytest.raises(DirectoryNotConnected, match="qualified_pathname"):
+        local.read_directory(Queue, [directory.Equal("qualified_pathname", "here.example\\orders")])
+    assert local.read_directory(Queue, [directory.Equal("identifier", ORDERS.identifier)], ["label"]) is not None
+
+
 def test_a_directory_that_is_lost_while_it_is_checked(enterprise: MemoryDirectory) -> None:
     class Once(Unreachable):
         def _search(self, element: Any, filters: Any, attributes: Any) -> Iterator[Any]:

@@ -14,6 +14,7 @@ from msmqwire.directory.queues import QueueCollection
 from msmqwire.errors import DirectoryError, DirectoryNotConnected, EncodeError
 from msmqwire.notification.audit import Changed, Ignored, Overflowed
 from msmqwire.notification.envelope import Envelope, trusted
+from msmqwire.notification.judgement import Rule
 from msmqwire.notification.processor import NotificationProcessor, Profile
 from msmqwire.notification.schedule import NotificationServer
 from msmqwire.notification.sender import (
@@ -136,6 +137,17 @@ def test_a_queue_manager_and_queues_as_ldap_reads_them() -> None:
             QueueManager.of({"identifier": LEDGER, "computer_name": "x"}).only(("identifier",)),
             directory=MemoryDirectory([]),
         )
+
+
+def test_an_event_while_the_directory_is_away_and_the_local_data_is_as_ldap_reads_it() -> None:
+    machine, queue = as_ldap_reads(MACHINE), as_ldap_reads(ORDERS)
+    local = QueueManagerDirectory(p.Failing([]), machine, [queue])
+    local.offline = True
+    processor = NotificationProcessor(machine, [queue], directory=local)
+    for event, identifier in ((2, ORDERS.identifier), (4, MACHINE.identifier)):
+        (record,) = processor.process(p.version_2(event, identifier))
+        assert isinstance(record, Ignored)
+        assert record.rule is Rule.DIRECTORY
 
 
 def test_all_queues_of_a_machine() -> None:
