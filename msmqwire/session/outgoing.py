@@ -93,6 +93,9 @@ class OutgoingMessageTable:
             self._message_id_ordinal = self._message_id_ordinal % _LARGEST_ORDINAL + 1
             message_id = self._message_id_ordinal
             packet[MESSAGE_ID] = _U32.pack(message_id)
+        elif packet[SOURCE_QUEUE_MANAGER] == self._source_queue_manager:
+            # The receiver would discard another message with this identifier as a duplicate
+            self._message_id_ordinal = max(self._message_id_ordinal, message_id)
         if not sent_time:
             sent_time = int(wall_time)
             packet[SENT_TIME] = _U32.pack(sent_time & FOREVER)

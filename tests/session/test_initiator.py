@@ -149,6 +149,15 @@ def test_identity_of_messages() -> None:
     ]
 
 
+def test_identifiers_of_the_caller_are_not_given_again() -> None:
+    """Two messages with one identifier would be duplicates to the receiver, which discards the second."""
+    initiator = Initiator(OWN)
+    given = mqqb.UserMessage(destination_queue=QUEUE, message_id=3)
+    forwarded = mqqb.UserMessage(destination_queue=QUEUE, source_queue_manager=PEER, message_id=77)
+    sent = [message(b"a"), given, message(b"b"), forwarded, message(b"c")]
+    assert [initiator.send(each, 0.0) for each in sent] == [1, 3, 4, 77, 5]
+
+
 def test_message_that_is_forwarded_keeps_its_identity() -> None:
     initiator = open_initiator(Initiator(OWN))
     forwarded = mqqb.UserMessage(destination_queue=QUEUE, source_queue_manager=PEER, message_id=77, sent_time=5)
