@@ -108,6 +108,7 @@ class SessionServer:
             accepts=accepts,
             limit=limit,
         )
+        self._limit = limit
         self._max_sessions = max_sessions
         self._max_sessions_per_address = max_sessions_per_address
         self._watch = watch
@@ -252,6 +253,8 @@ class _AcceptedSession:
             except BaseException:
                 for event in received:
                     self.acceptor.history.forget(event.packet)
+                if (limit := self._server._limit) is not None:
+                    limit.remaining += len(received)
                 raise
         self._notify(events)
 

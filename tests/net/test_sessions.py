@@ -12,7 +12,7 @@ import pytest
 from msmqwire import mqqb, net
 from msmqwire.errors import SessionError
 from msmqwire.net.session_server import network_of
-from msmqwire.session import CloseReason, Event, MessageReceived, SessionClosed, Settings
+from msmqwire.session import CloseReason, Event, MessageLimit, MessageReceived, SessionClosed, Settings
 from tests.reference.mqqb_session_packets import (
     ConnectionParameters,
     EstablishConnection,
@@ -100,6 +100,27 @@ def test_a_handler_that_fails_gets_the_messages_again() -> None:
 
     asyncio.run(main())
     assert store.bodies == [b"a", b"b"]
+
+
+def test_messages_that_could_not_be_stored_do_not_count_towards_the_limit() -> None:
+    store = Store(failures=1)
+    limit = MessageLimit(2)
+
+    async def main() -> None:
+        async with (
+            net.serve(store, port=0, limit=limit) as server,
+            net.connect("127.0.0.1", server.port) as client,
+            asyncio.timeout(30),
+        ):
+            for body in (b"a", b"b"):
+                await client.send(message(body, recoverable=True))
+            while len(store.bodies) < 2:
+                await asyncio.sleep(0.01)
+            await server.close()
+
+    asyncio.run(main())
+    assert store.bodies == [b"a", b"b"]
+    assert limit.remaining == 0
 
 
 def test_refused_for_its_server_guid() -> None:
