@@ -6,7 +6,7 @@ order of the specification, so the last number of a section is the row's place i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -57,6 +57,9 @@ class Property:
     object: str
     section: str
     values: Mapping[str, int] = field(hash=False)
+
+    def __reduce__(self) -> tuple[Callable[[str], Property], tuple[str]]:
+        return by_name, (self.name,)
 
 
 _Values = Mapping[str, int]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import pytest
 
 from msmqwire import properties
@@ -104,3 +107,5 @@ def test_rows_are_values() -> None:
     with pytest.raises(TypeError):
         by_number(104).values["MQ_JOURNAL"] = 7  # type: ignore[index]
     assert len(set(PROPERTIES)) == 186
+    for each in PROPERTIES:
+        assert pickle.loads(pickle.dumps(each)) == copy.deepcopy(each) == each
