@@ -22,10 +22,27 @@ _BY_EVENT = {event: key for key, event in EVENTS.items()}
 
 
 class PropertyValue(NamedTuple):
-    """A PROPID and its value, as ``propvariant.decode`` returns it for the PROPID's type."""
+    """A PROPID and its value, as ``propvariant.decode`` returns it for the PROPID's type.
+
+    It is equal to any pair of the same PROPID and the same value; of an array, the bytes count.
+    """
 
     id: int
     value: Any
+
+    # A tuple compares and hashes its members, which arrays do not support
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, tuple) and _comparable(self) == _comparable(other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash(_comparable(self))
+
+
+def _comparable(pair: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(bytes(each) if isinstance(each, np.ndarray | bytearray | memoryview) else each for each in pair)
 
 
 class PropertyColumn(NamedTuple):

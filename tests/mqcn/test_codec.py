@@ -258,6 +258,34 @@ def test_what_encode_accepts_decodes_equal(message: Any) -> None:
     assert mqcn.encode_body(made) == data + b"\0"
 
 
+@pytest.mark.parametrize(
+    ("propid", "value", "other"),
+    [
+        (PROPID_Q_QMID, GUID, uuid.UUID(int=0)),
+        (105, 7, 8),
+        (1101, b"", b"a"),
+        (1101, b"ab", b"ac"),
+        (207, [GUID, uuid.UUID(int=0)], [GUID]),
+        (224, ("a", ""), ("", "a")),
+    ],
+)
+def test_properties_are_values(propid: int, value: Any, other: Any) -> None:
+    first, again, different = (
+        _message(properties=[(propid, each)]).updates[0].properties for each in (value, value, other)
+    )
+    assert (first == again, first != again) == (True, False)
+    assert (first == different, first != different) == (False, True)
+    assert hash(first) == hash(again)
+    assert first[0] in again
+    assert first[0] not in different
+    assert first[0] != propid
+    assert first[0] != (propid,)
+    for copied in (pickle.loads(pickle.dumps(first)), copy.deepcopy(first)):
+        assert copied == first
+    if isinstance(value, bytes):
+        assert first[0] == (propid, value)
+
+
 def test_encode_takes_messages_only() -> None:
     for wrong in (C1, None, "message", *mqcn.decode(C1).updates, mqcn.decode(C3).body):
         for call in (mqcn.encode, mqcn.encode_body):
