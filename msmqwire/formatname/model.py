@@ -44,8 +44,10 @@ class Name:
         text = str(self)
         names = scan(text, extended=True, spx=True, path_name=isinstance(self, PathName))
         for field in fields(self):  # type: ignore[arg-type]
-            value = getattr(self, field.name)
-            if len(names) > 1 or value != names[0][field.name]:
+            value, read = getattr(self, field.name), names[0][field.name]
+            if str(value) == str(read) and value != read:
+                raise ValueError(f"{field.name} must be of type {type(read).__name__}, not {type(value).__name__}")
+            if len(names) > 1 or value != read:
                 raise ValueError(f"{field.name}={value!r} makes {text!r}, which names something else")
 
     def _key(self) -> Hashable:
@@ -273,7 +275,9 @@ class MultipleElementName(FormatName):
     elements: tuple[FormatName, ...]
 
     def _check(self) -> None:
-        if len(self.elements) < 2 or any(isinstance(element, MultipleElementName) for element in self.elements):
+        object.__setattr__(self, "elements", tuple(self.elements))
+        single = [isinstance(each, FormatName) and not isinstance(each, MultipleElementName) for each in self.elements]
+        if len(single) < 2 or not all(single):
             raise ValueError("a multiple-element name has two or more elements, none with several elements itself")
         scan(str(self), extended=True, spx=True)
 

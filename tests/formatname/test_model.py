@@ -114,10 +114,11 @@ def test_what_the_grammar_does_not_allow_cannot_be_made(make: Any) -> None:
         lambda: DirectName("os", "a", "q,DIRECT=OS:b\\r"),
         lambda: DirectName("OS", "a", "q"),  # type: ignore[arg-type]
         lambda: DirectName("os", "a", None, "public", suffix="journal"),
-        lambda: PublicName(GUID),  # type: ignore[arg-type]
         lambda: DistributionListName(ID, f"d,DL={GUID}"),
         lambda: MultipleElementName((PublicName(ID),)),
         lambda: MultipleElementName((PublicName(ID), MultipleElementName((PublicName(ID), PublicName(ID))))),
+        lambda: MultipleElementName((PublicName(ID), f"PUBLIC={GUID}")),  # type: ignore[arg-type]
+        lambda: MultipleElementName((PublicName(ID), PathName("m", "q"))),  # type: ignore[arg-type]
         lambda: PathName("m\\private$", "q"),
         lambda: PathName("m", "private$\\q"),
     ],
@@ -125,6 +126,28 @@ def test_what_the_grammar_does_not_allow_cannot_be_made(make: Any) -> None:
 def test_what_would_be_read_as_another_name_cannot_be_made(make: Any) -> None:
     with pytest.raises(ValueError, match=r"names something else|two or more elements"):
         make()
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: PublicName(GUID), "guid must be of type UUID, not str"),  # type: ignore[arg-type]
+        (lambda: MulticastName("234.1.1.1", "1"), "port must be of type int, not str"),  # type: ignore[arg-type]
+        (lambda: DirectName("os", 5, "q"), "address must be of type str, not int"),  # type: ignore[arg-type]
+    ],
+)
+def test_a_part_of_another_type_is_refused(make: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_the_elements_may_be_any_iterable() -> None:
+    elements = (PublicName(ID), DirectName("os", "a", "q"))
+    for given in (list(elements), iter(elements)):
+        name = MultipleElementName(given)  # type: ignore[arg-type]
+        assert name == MultipleElementName(elements)
+        assert hash(name) == hash(MultipleElementName(elements))
+        assert name.elements == elements
 
 
 def test_a_name_cannot_be_changed() -> None:
