@@ -22,14 +22,21 @@ async def ping(host: str, port: int, *, identifier: UUID, cookie: int = 1) -> bo
     Raises
     ------
     OSError
-        The host cannot be resolved or reached.
+        The host cannot be resolved, or none of its addresses can be reached.
     """
     loop = asyncio.get_running_loop()
-    # A name may have addresses of which only one is answered
+    # A name may have addresses of which only one is answered, or can be reached
     found = await loop.getaddrinfo(host, port, type=socket.SOCK_DGRAM)
-    for address in dict.fromkeys(each[4][:2] for each in found):
-        if await _ping_address((str(address[0]), port), identifier, cookie):
-            return True
+    addresses = dict.fromkeys(str(each[4][0]) for each in found)
+    errors: list[OSError] = []
+    for address in addresses:
+        try:
+            if await _ping_address((address, port), identifier, cookie):
+                return True
+        except OSError as error:
+            errors.append(error)
+    if len(errors) == len(addresses):
+        raise errors[0]
     return False
 
 

@@ -76,6 +76,28 @@ def test_every_error_of_the_socket(operation: str, name: str, monkeypatch: pytes
     asyncio.run(main())
 
 
+def test_an_address_that_cannot_be_reached_does_not_hide_the_next_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the IPv6 address of a name on a computer without IPv6."""
+    unreachable = "255.255.255.255"  # connect(2) refuses it: the socket may not broadcast
+    addresses = [unreachable, "127.0.0.1"]
+
+    def getaddrinfo(_: str, port: int, *__: Any, **___: Any) -> list[Any]:
+        return [(socket.AF_INET, socket.SOCK_DGRAM, 17, "", (address, port)) for address in addresses]
+
+    async def main() -> None:
+        server = PingServer(("127.0.0.1", 0), OWN, lambda _: False)
+        await server.open()
+        monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+        assert await ping("peer.example", server.address[1], identifier=OWN)
+        server.close()
+        assert not await ping("peer.example", server.address[1], identifier=OWN)
+        addresses.pop()
+        with pytest.raises(PermissionError):
+            await ping("peer.example", server.address[1], identifier=OWN)
+
+    asyncio.run(main())
+
+
 def test_a_socket_that_cannot_be_opened_anew_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     async def main() -> None:
         server = PingServer(("127.0.0.1", 0), OWN, lambda _: False)
