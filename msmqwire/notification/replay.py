@@ -404,6 +404,8 @@ class _Queues:
 
     def _index(self, queue: _Queue, guid: UUID | None) -> None:
         if guid is not None:
+            # Also by an ignored event, or a second Identifier at the path would be taken for that of this queue
+            queue.values.setdefault("identifier", guid)
             self._by_guid[queue.machine, guid] = queue
         path = queue.values.get("pathname")
         if path is not None and queue.exists is not False:

@@ -302,6 +302,20 @@ def test_r11_a_path_of_no_public_queue_makes_no_queue() -> None:
     assert (queue.exists, outcomes(queue)) == (None, [("create", False)])
 
 
+def test_ignored_creations_at_one_path_are_of_different_queues() -> None:
+    def create(number: int, path: str) -> dict[str, Any]:
+        return {"command": "create", "path_name": path, "properties": [(PROPID_Q_INSTANCE, UUID(int=number))]}
+
+    private, public = r"ledger\private$\a", r"ledger\a"
+    updates = [
+        change((PROPID_Q_QUOTA, 1), path_name=private),
+        *(create(number, private) for number in (1, 2)),
+        *(create(number, public) for number in (1, 2)),
+    ]
+    found = {each.queue.identifier.int: each.exists for each in replayed(sent(message(*updates))).queues}
+    assert found == {1: False, 2: True}
+
+
 IDENTIFIERS, PATHS = (
     (UUID(int=1), UUID(int=2), UUID(int=3)),
     (r"ledger\a", r"LEDGER\A", r"ledger\b", r"ledger\private$\a"),
@@ -310,21 +324,23 @@ IDENTIFIERS, PATHS = (
 
 @given(
     st.lists(
-        st.tuples(st.sampled_from(("create", "change", "delete")), *map(st.sampled_from, (IDENTIFIERS, PATHS))),
+        st.tuples(
+            st.sampled_from(("create", "change", "delete")), *map(st.sampled_from, (IDENTIFIERS, PATHS)), st.booleans()
+        ),
         max_size=8,
     )
 )
 @example(
     [
-        ("create", IDENTIFIERS[0], PATHS[3]),
-        ("create", IDENTIFIERS[1], PATHS[3]),
-        ("create", IDENTIFIERS[0], PATHS[0]),
-        ("create", IDENTIFIERS[1], PATHS[0]),
+        ("create", IDENTIFIERS[0], PATHS[3], False),
+        ("create", IDENTIFIERS[1], PATHS[3], False),
+        ("create", IDENTIFIERS[0], PATHS[0], False),
+        ("create", IDENTIFIERS[1], PATHS[0], False),
     ]
 )
-def test_replay_and_processor_agree_on_every_sequence(steps: list[tuple[Any, UUID, str]]) -> None:
+def test_replay_and_processor_agree_on_every_sequence(steps: list[tuple[Any, UUID, str, bool]]) -> None:
     bodies = []
-    for number, (command, guid, path) in enumerate(steps):
+    for number, (command, guid, path, by_path) in enumerate(steps):
         properties: list[tuple[int, Any]] = [(PROPID_Q_QMID, LEDGER), (PROPID_Q_QUOTA, number)]
         if command == "create":
             properties = [(PROPID_Q_INSTANCE, guid), (103, path), (PROPID_Q_QUOTA, number)]
@@ -332,7 +348,11 @@ def test_replay_and_processor_agree_on_every_sequence(steps: list[tuple[Any, UUI
             properties = [(1403, 1), (1404, 1)]
         bodies.append(
             mqcn.encode_body(
-                message({"command": command, "guid_identifier": guid, "properties": properties}), enforce=False
+                message(
+                    {"command": command, "properties": properties}
+                    | ({"path_name": path} if by_path else {"guid_identifier": guid})
+                ),
+                enforce=False,
             )
         )
     processor = NotificationProcessor(
