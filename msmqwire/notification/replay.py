@@ -382,11 +382,12 @@ class _Queues:
         """The rule by which a receiver with these queues ignores an event that is judged to be applied."""
         path = read.get("pathname")
         rule = None if path is None else rule_against_pathname(path)
-        if rule is not None or event.operation == "create":
+        if rule is not None or (event.operation == "create" and not queue.exists):
             return rule
         if queue.exists is False:
             return Rule.NOT_FOUND
-        return None if occupant is None or event.operation == "delete" else Rule.PATHNAME_TAKEN
+        is_taken = occupant is not None and occupant.exists and event.operation != "delete"
+        return Rule.PATHNAME_TAKEN if is_taken else None
 
     def _find(self, machine: str, event: Event) -> _Queue | None:
         guid, path = event.identifier, event.pathname

@@ -322,13 +322,29 @@ IDENTIFIERS, PATHS = (
 )
 
 
+def step(command: str | int, number: int, guid: UUID, path: str, by_path: bool) -> bytes:
+    """A body: of version 1 for a command, of version 2 for an event."""
+    if isinstance(command, int):
+        return mqcn.encode_body(mqcn.ChangeNotificationMessage(2, body=mqcn.NotificationBody(command, guid, "dc1")))
+    properties: list[tuple[int, Any]] = [(PROPID_Q_QMID, LEDGER), (PROPID_Q_QUOTA, number)]
+    if command == "create":
+        properties = [(PROPID_Q_INSTANCE, guid), (103, path), (PROPID_Q_QUOTA, number)]
+    if command == "delete":
+        properties = [(1403, 1), (1404, 1)]
+    named = {"path_name": path} if by_path else {"guid_identifier": guid}
+    return mqcn.encode_body(message({"command": command, "properties": properties, **named}), enforce=False)
+
+
 @given(
     st.lists(
         st.tuples(
-            st.sampled_from(("create", "change", "delete")), *map(st.sampled_from, (IDENTIFIERS, PATHS)), st.booleans()
+            st.sampled_from(("create", "change", "delete", 1, 2, 3)),
+            *map(st.sampled_from, (IDENTIFIERS, PATHS)),
+            st.booleans(),
         ),
         max_size=8,
-    )
+    ),
+    st.permutations(PATHS[1:]),
 )
 @example(
     [
@@ -336,31 +352,37 @@ IDENTIFIERS, PATHS = (
         ("create", IDENTIFIERS[1], PATHS[3], False),
         ("create", IDENTIFIERS[0], PATHS[0], False),
         ("create", IDENTIFIERS[1], PATHS[0], False),
-    ]
+    ],
+    PATHS[1:],
 )
-def test_replay_and_processor_agree_on_every_sequence(steps: list[tuple[Any, UUID, str, bool]]) -> None:
-    bodies = []
-    for number, (command, guid, path, by_path) in enumerate(steps):
-        properties: list[tuple[int, Any]] = [(PROPID_Q_QMID, LEDGER), (PROPID_Q_QUOTA, number)]
-        if command == "create":
-            properties = [(PROPID_Q_INSTANCE, guid), (103, path), (PROPID_Q_QUOTA, number)]
-        if command == "delete":
-            properties = [(1403, 1), (1404, 1)]
-        bodies.append(
-            mqcn.encode_body(
-                message(
-                    {"command": command, "properties": properties}
-                    | ({"path_name": path} if by_path else {"guid_identifier": guid})
-                ),
-                enforce=False,
-            )
-        )
-    processor = NotificationProcessor(
-        MACHINE, directory=lambda _: MemoryDirectory([]), verifier=lambda _: AuthenticationLevel.SIG20
+# A creation of version 2 of a queue that is known, and that the directory has at the path of another one
+@example(
+    [
+        ("create", IDENTIFIERS[0], PATHS[2], False),
+        ("create", IDENTIFIERS[1], PATHS[0], False),
+        (1, IDENTIFIERS[0], PATHS[0], False),
+    ],
+    PATHS[1:],
+)
+# An ignored notification does not show that there is a queue at its path
+@example(
+    [
+        ("delete", IDENTIFIERS[0], PATHS[0], True),
+        ("create", IDENTIFIERS[0], PATHS[2], False),
+        (2, IDENTIFIERS[0], PATHS[0], False),
+    ],
+    PATHS[1:],
+)
+def test_replay_and_processor_agree_on_every_sequence(steps: list[tuple[Any, ...]], places: list[str]) -> None:
+    bodies = [step(command, number, *rest) for number, (command, *rest) in enumerate(steps)]
+    directory = MemoryDirectory(
+        Queue(identifier=guid, pathname=path, quota=77) for guid, path in zip(IDENTIFIERS, places, strict=True)
     )
+    processor = NotificationProcessor(MACHINE, directory=directory, verifier=lambda _: AuthenticationLevel.SIG20)
     for body in bodies:
         processor.process(body, Envelope(sender_identifier_type=SenderIdentifierType.QUEUE_MANAGER_IDENTIFIER))
-    found = {each.queue.identifier: each.queue for each in replayed(sent(*bodies)).queues if each.exists}
+    rebuilt = replayed(sent(*bodies), directory=directory).queues
+    found = {each.queue.identifier: each.queue for each in rebuilt if each.exists}
     assert found.keys() == {queue.identifier for queue in processor.queues}
     for queue in processor.queues:
         told = found[queue.identifier]
