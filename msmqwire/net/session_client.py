@@ -175,13 +175,14 @@ class SessionClient:
         Raises
         ------
         SessionError
-            The queue manager refused the session, or messages expired before they were sent.
+            The queue manager refused the session, or messages expired before they were sent since the last call.
         """
         while self.unacknowledged:
             self._check()
             await self._wait()
-        if self._expired:
-            raise SessionError(f"{counted(self._expired, 'message')} expired before the queue manager took them")
+        expired, self._expired = self._expired, 0
+        if expired:
+            raise SessionError(f"{counted(expired, 'message')} expired before the queue manager took them")
 
     async def close(self) -> None:
         """Close the session and the connection; messages that are not acknowledged are lost here."""

@@ -355,6 +355,22 @@ def test_ping_responder(data: bytes) -> None:
     assert answer == (b"" if request is None else request.answer(GUID.bytes_le).pack())
 
 
+def test_expired_messages_are_reported_once() -> None:
+    store = Store()
+    expired = mqqb.UserMessage(destination_queue=QUEUE, sent_time=1, time_to_reach_queue=1)
+
+    async def main() -> None:
+        async with net.serve(store, port=0) as server, net.connect("127.0.0.1", server.port) as client:
+            await client.send(expired)
+            with pytest.raises(SessionError, match="1 message expired"):
+                await client.acknowledged()
+            await client.send(message(b"a"))
+            await client.acknowledged()
+
+    asyncio.run(main())
+    assert store.bodies == [b"a"]
+
+
 def test_closed_client() -> None:
     async def main() -> None:
         client = net.connect("127.0.0.1", 1)
