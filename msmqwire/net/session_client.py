@@ -64,7 +64,9 @@ class SessionClient:
     port : int
         The TCP port of all of them.
     identifier : uuid.UUID, optional
-        The identifier of this queue manager; by default a new one.
+        The identifier of this queue manager; by default a new one. MessageIDs begin at 1 with each client, so queue
+        managers discard messages of a client with an identifier of an earlier one as duplicates, unless the messages
+        have MessageIDs of their own (S11).
     settings : Settings, optional
     handler : callable, optional
         Receives the messages that the peer sends on the session, as that of ``serve`` does; without it they are

@@ -27,7 +27,8 @@ class Initiator(Session):
     Parameters
     ----------
     identifier : uuid.UUID, optional
-        QueueManager.Identifier, the ClientGuid and the SourceQueueManager of messages; by default a new one (S11).
+        QueueManager.Identifier, the ClientGuid and the SourceQueueManager of messages; by default a new one, since
+        MessageIDs begin at 1: with an identifier of an earlier run, messages are discarded as duplicates (S11).
     remote_queue_manager : uuid.UUID, optional
         The queue manager to connect to; nil (the default) for a direct format name, which accepts any (S1).
     settings : Settings, optional
