@@ -55,7 +55,8 @@ def read_document(path: str | os.PathLike[str]) -> Document:
     data = file.read_bytes()
     try:
         text = data.decode("utf-8-sig")
-        tables = json.loads(text) if file.suffix.lower() == ".json" else tomllib.loads(text)
+        is_json = file.suffix.lower() == ".json"
+        tables = json.loads(text, object_pairs_hook=_once_each) if is_json else tomllib.loads(text)
     except UnicodeDecodeError:
         raise DirectoryError(f"{file}: is not UTF-8 text; expected TOML or JSON") from None
     except (ValueError, RecursionError) as error:
@@ -63,6 +64,16 @@ def read_document(path: str | os.PathLike[str]) -> Document:
     if not isinstance(tables, dict):
         raise DirectoryError(f"{file}: is not an object of tables such as {', '.join(ELEMENTS)}")
     return _Reader(tables).read()
+
+
+def _once_each(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The members of a JSON object; ValueError if two have one name, of which ``json`` would drop the first."""
+    found = dict(members)
+    for name, _ in members:
+        if name not in found:
+            raise ValueError(f"{name!r} is there more than once in one object")
+        del found[name]
+    return dict(members)
 
 
 class _Reader:

@@ -114,6 +114,8 @@ def test_a_name_that_two_objects_bear_is_no_reference(tmp_path: Path) -> None:
     [
         ("a.toml", b"[[site", "at end of document"),
         ("a.json", b"{", "Expecting property name"),
+        ("a.json", b'{"site": {}, "queue": {}, "site": {}}', "'site' is there more than once"),
+        ("a.json", b'{"site": {"name": "A", "name": "B"}}', "'name' is there more than once"),
         ("a.json", b"[]", "is not an object of tables such as enterprise"),
         ("a.json", b"[" * 100_000, "recursion"),
         ("a.toml", b"\xff\xfe", "is not UTF-8 text; expected TOML or JSON"),
