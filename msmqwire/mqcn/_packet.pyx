@@ -529,7 +529,7 @@ cdef bytes encodable_path(object path_name):
 
 
 cdef uint32_t encodable_propid(object number, object place) except 0:
-    if not isinstance(number, int) or not 0 <= number <= 0xFFFFFFFF or property_kind(number) == KIND_NONE:
+    if not hasattr(number, "__index__") or not 0 <= number <= 0xFFFFFFFF or property_kind(number) == KIND_NONE:
         raise EncodeError(f"PropertyId[{place}]", f"{number!r} is not a PROPID whose value has a known type")
     return number
 
@@ -549,7 +549,7 @@ cdef bytes packed_body(object body):
     cdef bytes name
     cdef size_t size
     event, object_guid, domain_controller = body
-    if not isinstance(event, int) or not 1 <= event <= 4:
+    if not hasattr(event, "__index__") or not 1 <= event <= 4:
         raise EncodeError("Event", f"{event!r} must be 1 to 4")
     guid_to_bytes(object_guid, "ObjectGuid", guid)
     if not isinstance(domain_controller, str) or not 1 <= len(domain_controller) <= MAX_NAME_UNITS:

@@ -258,6 +258,13 @@ def test_what_encode_accepts_decodes_equal(message: Any) -> None:
     assert mqcn.encode_body(made) == data + b"\0"
 
 
+def test_numbers_may_be_of_columns() -> None:
+    """A program that builds messages from the columns of others has numbers of numpy."""
+    numbers = [(np.uint32(115), GUID), (np.uint32(105), np.uint32(7))]
+    assert _message(properties=numbers) == _message(properties=[(115, GUID), (105, 7)])
+    assert _body(np.uint8(2)) == _body(2)
+
+
 @pytest.mark.parametrize(
     ("propid", "value", "other"),
     [
