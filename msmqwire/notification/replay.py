@@ -296,6 +296,7 @@ class _Queue:
 
     machine: str
     exists: bool | None = None
+    is_known: bool = False  # not by ignored notifications alone
     queue_manager: UUID | None = None
     values: dict[str, Any] = field(default_factory=dict)
     history: list[Event] = field(default_factory=list)
@@ -310,6 +311,7 @@ class _Queue:
         )
 
     def apply(self, event: Event) -> None:
+        self.is_known = True
         notified = event.notified
         if event.operation == "create" and self.exists:
             notified = {name: notified[name] for name in UPDATED_QUEUE.values() if name in notified}
@@ -349,7 +351,7 @@ class _Queues:
             if queue.exists is not False:
                 queue.values |= read
         queue.history.append(replace(event, rule=rule))
-        if rule is None and occupant is not None:
+        if rule is None and occupant is not None and event.operation == "create":
             self._forget_path(occupant)
             occupant.exists = False
             occupant.history.append(replace(event, operation="replaced", notified={}))
@@ -375,7 +377,7 @@ class _Queues:
         if path is None or (event.version == 1 and (event.operation != "create" or queue.exists)):
             return None
         found = self._by_path.get((queue.machine, path.lower()))
-        return None if found is queue else found
+        return None if found is None or found is queue or not found.is_known else found
 
     @staticmethod
     def _rule_against(queue: _Queue, event: Event, read: Mapping[str, Any], occupant: _Queue | None) -> Rule | None:

@@ -316,6 +316,16 @@ def test_ignored_creations_at_one_path_are_of_different_queues() -> None:
     assert found == {1: False, 2: True}
 
 
+def test_what_only_ignored_notifications_name_is_not_replaced() -> None:
+    directory = MemoryDirectory([ORDERS])
+    ignored = message({"command": "delete", "path_name": ORDERS.pathname, "properties": [(1403, 1), (1404, 1)]})
+    moved = [message(change((PROPID_Q_QMID, LEDGER))), step(2, 0, ORDERS.identifier, "", False)]
+    for later in ([step(1, 0, ORDERS.identifier, "", False)], moved):
+        named, queue = replayed(sent(ignored, *later), directory=directory).queues
+        assert (named.exists, outcomes(named)) == (None, [("delete", False)])
+        assert (queue.exists, queue.queue.pathname) == (None if later is moved else True, ORDERS.pathname)
+
+
 IDENTIFIERS, PATHS = (
     (UUID(int=1), UUID(int=2), UUID(int=3)),
     (r"ledger\a", r"LEDGER\A", r"ledger\b", r"ledger\private$\a"),
