@@ -14,7 +14,7 @@ from uuid import UUID
 from msmqwire.directory.base import Directory, Equal
 from msmqwire.directory.elements import Element, Queue, QueueManager
 from msmqwire.directory.queues import QueueCollection, completed
-from msmqwire.errors import DirectoryError
+from msmqwire.errors import DirectoryError, DirectoryNotConnected
 from msmqwire.mqcn import NotificationBody, NotificationUpdate
 from msmqwire.notification.attributes import notified_attributes
 from msmqwire.notification.audit import (
@@ -86,6 +86,8 @@ class NotificationProcessor:
         The current queues.
     processed : int
         The number of messages processed so far, disregarded ones included.
+    unreached : int
+        The number of reads so far for which the directory could not be reached.
 
     Examples
     --------
@@ -116,7 +118,7 @@ class NotificationProcessor:
         for queue in self.queues:
             self.queues.update(completed(queue))
         self.profile = Profile(profile)
-        self.processed = 0
+        self.processed = self.unreached = 0
         self._directory: DirectoryAt = (lambda _: directory) if isinstance(directory, Directory) else directory
         self._verifier = verifier
         self._senders = None if senders is None else frozenset(senders)
@@ -251,6 +253,7 @@ class NotificationProcessor:
         try:
             found = self._directory(server).read_directory(element, [Equal("identifier", guid)], attributes)
         except DirectoryError as error:
+            self.unreached += isinstance(error, DirectoryNotConnected)
             return Ignored(**place, rule=Rule.DIRECTORY, identifier=guid, detail=str(error))
         if found is None:
             return Ignored(**place, rule=Rule.NOT_IN_DIRECTORY, identifier=guid)

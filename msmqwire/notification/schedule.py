@@ -12,9 +12,8 @@ from typing import Literal
 
 from msmqwire.directory.offline import DIRECTORY_ONLINE_SECONDS
 from msmqwire.formatname import PrivateName
-from msmqwire.notification.audit import VERSION_2, Ignored, Overflowed, Record
+from msmqwire.notification.audit import VERSION_2, Overflowed, Record
 from msmqwire.notification.envelope import NOTIFY_QUEUE, Envelope
-from msmqwire.notification.judgement import Rule
 from msmqwire.notification.processor import NotificationProcessor, Profile
 
 __all__ = ["INTERVAL", "RETRY", "SHORT_DELAY", "WINDOW", "Dequeue", "NotificationServer", "QueueOpening"]
@@ -113,7 +112,7 @@ class NotificationServer:
 
         If the verifier or the directory raises another exception than DirectoryError, the messages after the one that
         failed keep waiting, and the records of those before it are returned by the next call. A refresh stays due until
-        the directory has been read for every queue: after an exception it is due at once, after a DirectoryError in
+        the directory has answered for every queue: after an exception it is due at once, after DirectoryNotConnected in
         ``RETRY`` seconds, and messages that arrive in the meantime are dropped as before.
         """
         if self.deadline is None or now < self.deadline:
@@ -129,10 +128,12 @@ class NotificationServer:
 
     def _refresh(self, now: float) -> list[Record]:
         """Read all queues in place of the messages that were dropped."""
+        unreached = self.processor.unreached
         refreshed = self.processor.refresh()
         dropped = self._count - self._reported
         note = Overflowed(message=None, index=None, section=VERSION_2, dropped=dropped)
-        if any(isinstance(each, Ignored) and each.rule is Rule.DIRECTORY for each in refreshed):
+        # An invalid object is an answer: a later one would not be better
+        if self.processor.unreached > unreached:
             self.deadline, self._reported = now + RETRY, self._count
         else:
             self._end(now)

@@ -9,6 +9,7 @@ import pytest
 
 from msmqwire import mqqb
 from msmqwire.directory import Equal, MemoryDirectory, Queue, QueueManager, QueueManagerDirectory
+from msmqwire.directory.base import InvalidObjectError, Problem
 from msmqwire.directory.ldap_schema import DERIVED, MAPPING, OFTEN_UNSET
 from msmqwire.directory.queues import QueueCollection
 from msmqwire.errors import DirectoryError, DirectoryNotConnected, EncodeError
@@ -118,6 +119,22 @@ def test_a_refresh_stays_due_until_it_has_succeeded(failure: Exception) -> None:
     *_, changed_ = server.tick(due)
     assert isinstance(changed_, Changed)
     assert (server.deadline, server.overflowed) == (None, False)
+
+
+def test_a_refresh_is_done_although_an_object_is_invalid() -> None:
+    """The directory has answered; to read the object again would drop all messages for ever."""
+
+    class Invalid(MemoryDirectory):
+        def _search(self, *query: Any) -> Any:
+            raise InvalidObjectError(Problem("orders", "security", "is not set"))
+
+    server = NotificationServer(p.processor([p.queue(p.ORDERS, "orders")], Invalid([])))
+    for _ in range(101):
+        server.receive(b"\1\0", now=0)
+    _, ignored = server.tick(60)
+    assert isinstance(ignored, Ignored)
+    assert ignored.rule is Rule.DIRECTORY
+    assert (server.deadline, server.overflowed, server.processor.unreached) == (None, False, 0)
 
 
 def as_ldap_reads(element: Any) -> Any:
