@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
-from msmqwire.directory.base import Directory, Equal, Filter, comparable, matches
+from msmqwire.directory.base import Directory, Equal, Filter, InvalidObjectError, Problem, comparable, matches
 from msmqwire.directory.document import read_document
-from msmqwire.directory.elements import DirectoryObject, Element
+from msmqwire.directory.elements import NAME_ATTRIBUTES, TABLES, DirectoryObject, Element
 from msmqwire.errors import DirectoryError
+
+#: Stands in an index for a value that was not read, which may be any.
+_UNREAD: Any = object()
 
 
 class MemoryDirectory(Directory):
     """A directory of the given objects, in their order.
 
     A read with an EQUALS filter uses an index, built on the first such read of an attribute. Reads from several threads
-    are safe.
+    are safe. An object that was itself read without some attributes is not valid for a read that needs one of them.
 
     >>> from uuid import UUID
     >>> from msmqwire.directory import Equal, Site
@@ -53,17 +57,14 @@ class MemoryDirectory(Directory):
     def _search(
         self, element: type[Element], filters: tuple[Filter, ...], attributes: tuple[str, ...] | None
     ) -> Iterator[Element]:
-        for candidate in self._candidates(element, filters):
-            if matches(candidate, filters):
-                yield candidate if attributes is None else candidate.only(attributes)
+        # An exception ends neither filter nor map, so Read Directory Next continues after an invalid object
+        found = filter(partial(_meets, filters=filters), self._candidates(element, filters))
+        return found if attributes is None else map(partial(_only, attributes=attributes), found)
 
     def _candidates(self, element: type[DirectoryObject], filters: tuple[Filter, ...]) -> Sequence[Any]:
         """The smallest known set of objects that contains all those that meet the filters."""
-        found = [
-            self._index(element, each.attribute).get(comparable(each.value), ())
-            for each in filters
-            if isinstance(each, Equal)
-        ]
+        indexes = [(self._index(element, each.attribute), each.value) for each in filters if isinstance(each, Equal)]
+        found = [index.get(comparable(value), ()) for index, value in indexes if _UNREAD not in index]
         return min(found, key=len) if found else self._objects.get(element, ())
 
     def _index(self, element: type[DirectoryObject], attribute: str) -> dict[Any, list[Any]]:
@@ -73,8 +74,28 @@ class MemoryDirectory(Directory):
             index = {}
             is_list = element.is_list(attribute)
             for each in self._objects.get(element, ()):
-                value = getattr(each, attribute)
-                for key in dict.fromkeys(map(comparable, value if is_list else (value,))):
+                value = getattr(each, attribute, _UNREAD)
+                for key in dict.fromkeys(map(comparable, value if is_list and value is not _UNREAD else (value,))):
                     index.setdefault(key, []).append(each)
             self._indexes[element, attribute] = index
         return index
+
+
+def _meets(element: DirectoryObject, filters: tuple[Filter, ...]) -> bool:
+    try:
+        return matches(element, filters)
+    except AttributeError as error:
+        raise _unread(element, error) from None
+
+
+def _only(element: Element, attributes: tuple[str, ...]) -> Element:
+    try:
+        return element.only(attributes)
+    except AttributeError as error:
+        raise _unread(element, error) from None
+
+
+def _unread(element: DirectoryObject, error: AttributeError) -> InvalidObjectError:
+    known = element.attributes()
+    name = known.get(NAME_ATTRIBUTES.get(type(element), ""), known.get("identifier", ""))
+    return InvalidObjectError(Problem(f"{TABLES[type(element)]} {name}", error.name or "", "was not read"))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from msmqwire.directory.base import Directory, Equal, Filter
-from msmqwire.directory.elements import DirectoryObject, Element, Queue, QueueManager
+from msmqwire.directory.base import Directory, Equal, Filter, InvalidObjectError
+from msmqwire.directory.elements import Element, Queue, QueueManager
 from msmqwire.directory.memory import MemoryDirectory
 from msmqwire.directory.queues import QueueCollection
 from msmqwire.errors import DirectoryError, DirectoryNotConnected
@@ -60,9 +60,7 @@ class QueueManagerDirectory(Directory):
             local = MemoryDirectory((self.local_queue_manager, *self.queues))
             try:
                 found = local.read_directory(element, filters, attributes)
-            except AttributeError as error:
-                if not isinstance(error.obj, DirectoryObject):
-                    raise
+            except InvalidObjectError as error:
                 raise DirectoryNotConnected(f"offline: {error}") from None
             if found is None and element is not Queue:
                 raise DirectoryNotConnected(f"offline: {element.__name__} is not read")

@@ -13,6 +13,7 @@ from msmqwire.directory import Equal, MemoryDirectory, NotEqual, Queue, QueueMan
 from msmqwire.directory.elements import ELEMENTS
 from msmqwire.directory.ldap_schema import DERIVED, MAPPING
 from msmqwire.errors import DirectoryError
+from msmqwire.routing import Router
 from tests.directory.enterprise import EXAMPLE
 
 ONE, TWO = UUID(int=1), UUID(int=2)
@@ -100,6 +101,31 @@ def test_what_is_wrong_is_named(tmp_path: Path, text: str, message: str) -> None
     path = written(tmp_path, text)
     with pytest.raises(DirectoryError, match=f"^{path}: .*{message}"):
         MemoryDirectory.load(path)
+
+
+def test_objects_that_were_read_without_some_attributes() -> None:
+    """As those of a directory in LDAP, kept in memory."""
+    whole = QueueManager(identifier=UUID(int=1), computer_name="A", qualified_computer_name="a.example")
+    part = QueueManager(identifier=UUID(int=2), computer_name="B")
+    part = part.only(tuple(name for name in part.attribute_names() if name != "qualified_computer_name"))
+    directory = MemoryDirectory([part, whole])
+    assert directory.read_directory(QueueManager, [Equal("computer_name", "b")]) == part
+    for filters, attributes in (
+        ([Equal("computer_name", "b")], ["qualified_computer_name"]),
+        ([Equal("qualified_computer_name", "a.example")], ["identifier"]),
+        ([NotEqual("qualified_computer_name", "a.example")], None),
+    ):
+        with pytest.raises(DirectoryError, match="queue_manager B: qualified_computer_name: was not read"):
+            directory.read_directory(QueueManager, filters, attributes)
+    # Such an object does not end a read
+    found = directory.read_all(QueueManager, None, ["qualified_computer_name"])
+    with pytest.raises(DirectoryError):
+        next(found)
+    assert [each.qualified_computer_name for each in found] == ["a.example"]
+    router = Router(directory)
+    machine = router.get_queue_manager("B")
+    assert machine is not None
+    assert (machine.computer_name, machine.qualified_computer_name) == ("B", "")
 
 
 def test_a_name_that_two_objects_bear_is_no_reference(tmp_path: Path) -> None:
