@@ -139,6 +139,8 @@ def reply_to(
     ------
     EncodeError
         The name of a directory server cannot be encoded.
+    ValueError
+        The transport is another one.
 
     Examples
     --------
@@ -151,6 +153,8 @@ def reply_to(
     >>> reply_to(theirs, site)
     <Refusal.NO_SERVERS: 'no_servers'>
     """
+    if transport not in ("udp", "ipx"):
+        raise ValueError(f"transport={transport!r} is not one of 'udp', 'ipx'")
     count = len(site.connected_networks)
     if not 1 <= count <= _MOST_NETWORKS:
         return Refusal.NO_NETWORKS

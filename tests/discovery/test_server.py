@@ -101,6 +101,9 @@ def test_the_mask_has_a_bit_for_each_network_for_an_ipx_request() -> None:
         data = mqsd.encode(answer)
         assert counts(data)[1].bit_count() == counts(data)[0] == count
         assert mqsd.decode(data, strict=True, transport="ipx") == answer
+    for wrong in ("IPX", "unknown"):
+        with pytest.raises(ValueError, match="not one of 'udp', 'ipx'"):
+            reply_to(asking, site(), transport=wrong)  # type: ignore[arg-type]
 
 
 @row("SDS-05")
