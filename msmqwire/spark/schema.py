@@ -12,6 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from msmqwire.capture import CAPTURE, TABLES
 from msmqwire.columns.schema import TIMESTAMP, Column, GuidForm
@@ -104,5 +105,17 @@ def _convert_column(array: Any, column: SparkColumn) -> Any:
     # Casting to the same type takes time too; lists may differ in the names of their items
     if array.type == column.arrow and not pa.types.is_nested(array.type):
         return array
-    # Microseconds truncate; the next column has the nanoseconds
-    return array.cast(column.arrow, safe=not pa.types.is_timestamp(array.type))
+    if pa.types.is_timestamp(array.type):
+        return _in_microseconds(array, column.arrow)
+    return array.cast(column.arrow)
+
+
+def _in_microseconds(times: Any, type_: pa.DataType) -> Any:
+    """Times rounded down, before 1970 too, as days are; the next column has the nanoseconds."""
+    # Casting rounds towards zero. The least time takes a fourth of the time of casting, and no capture has such times
+    least: Any = pc.min(times)
+    if not least.is_valid or least.value >= 0:
+        return times.cast(type_, safe=False)
+    numbers = times.cast(pa.int64())
+    cut = pc.divide(numbers, 1000)
+    return pc.subtract(cut, pc.less(numbers, pc.multiply(cut, 1000)).cast(pa.int64())).cast(type_)

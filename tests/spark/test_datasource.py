@@ -195,6 +195,7 @@ def test_a_table_of_a_catalog_keeps_its_options(spark: SparkSession, clauses: st
         ),
         (LOCAL, "frame int", {}, "frame is bigint in topology; the schema says int"),
         (LOCAL, StructType([]), {}, "the schema has no column"),
+        (LOCAL, "frame bigint, type string, frame bigint", {}, "'frame': the schema has this column twice"),
         (LOCAL, "frame bigint not null", {}, "frame may be null in topology; the schema says it is not"),
     ],
 )

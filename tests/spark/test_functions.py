@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -428,6 +429,25 @@ def test_settings_are_checked_on_the_driver(function: Any, settings: dict[str, A
     arguments = () if function in (decoder_udf, decoder_udtf) else ("payload",)
     with pytest.raises(ValueError, match=message):
         function(*arguments, **settings)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        ("msmq_decode_topology('text')", "the payloads of topology are binary, and this column is string"),
+        (
+            "msmq_decode_notification(array(1))",
+            "the payloads of notifications are binary, and this column is array<int>",
+        ),
+        ("msmq_parse_format_name(1)", "the payloads of format_names are string, and this column is int"),
+        ("msmq_guid_text('text')", "GUIDs are binary, and this column is string"),
+        ("msmq_decode_message()", "the payloads of messages are one column, and this call has 0"),
+        ("msmq_guid_text(X'00', X'00')", "GUIDs are one column, and this call has 2"),
+    ],
+)
+def test_calls_with_other_columns(registered: SparkSession, call: str, message: str) -> None:
+    with pytest.raises(PythonException, match=f"TypeError: {re.escape(message)}"):
+        registered.sql(f"SELECT {call}").collect()
 
 
 @pytest.mark.parametrize(

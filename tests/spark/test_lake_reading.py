@@ -23,9 +23,11 @@ from msmqwire.spark import lake, pipeline
 from msmqwire.spark.lake import LakeError
 from msmqwire.spark.lake.commit import Lake
 from msmqwire.spark.lake.storage import Storage
-from tests.spark.captures import CAPTURES, DAY, MONDAY, ROOT
+from tests.capture import build
+from tests.spark.captures import CAPTURES, DAY, MONDAY, PRINTED, ROOT, frame
 from tests.spark.lake_runs import Stopped, expected, in_processes, run, stop, stopped_at
 from tests.spark.lakes import files_of, read
+from tests.spark.tasks import TASKS
 
 FIRST = {"a": 3, "b": 5, "c": 1}
 SECOND = {**FIRST, "b": 8, "d": 2}
@@ -86,6 +88,23 @@ def test_files_are_chosen_by_day_time_and_capture(spark: SparkSession, root: Pat
     assert lake.read(spark, root, "topology", captures=["none"]).count() == 0
     with pytest.raises(ValueError, match="filter on first_time"):
         lake.read(spark, root, "accounting", since=0)
+
+
+def test_times_before_1970(tmp_path: Path) -> None:
+    """A bound in nanoseconds drops no file whose times in microseconds were rounded up."""
+    capture = tmp_path / "old.pcapng"
+    frames = [(stamp, frame(PRINTED[0])) for stamp in (0, 1, 1500, 1999, 2000, 2001)]
+    records = (build.packet(data, stamp=stamp) for stamp, data in frames)
+    capture.write_bytes(build.section() + build.interface(resolution=9, offset=-1) + b"".join(records))
+    pipeline.run(TASKS, capture, tmp_path / "lake")
+    times = [stamp - 10**9 for stamp, _ in frames]
+    for bound in range(-(10**9) - 1, -(10**9) + 2003, 250):
+        for side, wanted in (
+            ("since", [one for one in times if one >= bound]),
+            ("until", [one for one in times if one < bound]),
+        ):
+            found = lake.batches(tmp_path / "lake", "topology", ["time_ns"], **{side: bound})
+            assert [one for batch in found for one in batch["time_ns"].to_pylist()] == wanted
 
 
 @pytest.mark.long

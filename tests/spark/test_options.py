@@ -72,6 +72,7 @@ def test_sizes(text: str, size: int) -> None:
         ({"since": "yesterday"}, "since='yesterday' is not an ISO 8601 time"),
         ({"since": "2024-03-05", "until": "2024-03-04"}, "until must be later than since"),
         ({"addresses": "10.0.0.1, site"}, "addresses='site' is neither an address nor a network"),
+        ({"pathGlobFilter": "*.{pcap,pcapng}"}, r"pathGlobFilter='\*.{pcap,pcapng}': a glob has no alternatives"),
         ({"recursiveFileLookup": "yes"}, "recursive='yes' is neither true nor false"),
         ({"splitSize": "64x"}, "splitSize='64x' is not a size in bytes, as in 67108864 or 64m"),
         ({"splitSize": "-1"}, "splitSize='-1' is not a size"),

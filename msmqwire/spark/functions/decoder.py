@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import ArrayType, BinaryType, DataType, StringType, StructType
 
 from msmqwire import formatname
@@ -61,9 +62,25 @@ _SOURCES: dict[str, _Source] = {
 }
 
 
-def _typed(column: Any) -> Any:
-    """The column; an untyped NULL of SQL as binary."""
-    return column.cast(pa.binary()) if isinstance(column, pa.NullArray) else column
+def _payloads(column: Any, read: Callable[[Any], Payloads], type_: DataType, what: str) -> Payloads:
+    """The payloads of the column that a function is called with, or of a list; an untyped NULL of SQL is a null.
+
+    Raises
+    ------
+    TypeError
+        The column has another type, or SQL calls the function without a column or with several.
+    """
+    if isinstance(column, tuple):
+        raise TypeError(f"{what} are one column, and this call has {len(column)}")
+    if isinstance(column, pa.NullArray):
+        column = column.cast(pa.binary())
+    try:
+        return read(column)
+    except TypeError:
+        if not isinstance(column, pa.Array):
+            raise
+    given = from_arrow_type(column.type).simpleString()
+    raise TypeError(f"{what} are {type_.simpleString()}, and this column is {given}")
 
 
 def _is_failfast(mode: str) -> bool:
@@ -152,13 +169,14 @@ class Decoder(Sent):
 
     def values(self, column: Any) -> Payloads:
         """The payloads of a column of Arrow, or of a list."""
-        return _SOURCES[self.table].values(_typed(column))
+        return _payloads(column, _SOURCES[self.table].values, self.payload_type, f"the payloads of {self.table}")
 
     # Spark evaluates these hints, and pa.Array takes no arguments at run time
     def arrow(self, batches: Iterator[pa.Array]) -> Iterator[pa.Array]:  # type: ignore[type-arg]
         """The body of an Arrow UDF; the result of a null payload is null."""
-        for payloads in batches:
-            yield self.array(self.values(payloads), payloads.is_null() if payloads.null_count else None)
+        for column in batches:
+            payloads = self.values(column)
+            yield self.array(payloads, column.is_null() if column.null_count else None)
 
     def frame(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The body of ``mapInArrow``: the first column has payloads, the others are kept before the rows."""
@@ -241,4 +259,4 @@ class GuidFormatter(Sent):
     def arrow(self, batches: Iterator[pa.Array]) -> Iterator[pa.Array]:  # type: ignore[type-arg]
         """The body of an Arrow UDF."""
         for guids in batches:
-            yield self.format(Payloads.of(_typed(guids)))
+            yield self.format(_payloads(guids, Payloads.of, BinaryType(), "GUIDs"))

@@ -156,7 +156,7 @@ def chosen_columns(table: str, columns: Iterable[SparkColumn], schema: StructTyp
     Raises
     ------
     ValueError
-        A column does not exist or has another type, or the schema has no column.
+        A column does not exist, is there twice or has another type, or the schema has no column.
     """
     if not schema.fields:
         raise ValueError("the schema has no column; a row needs at least one")
@@ -170,6 +170,8 @@ def chosen_columns(table: str, columns: Iterable[SparkColumn], schema: StructTyp
             raise ValueError(f"{field.name} is {actual} in {table}; the schema says {given}")
         if not field.nullable:
             raise ValueError(f"{field.name} may be null in {table}; the schema says it is not")
+        if schema.names.count(field.name) > 1:
+            raise ValueError(f"{field.name!r}: the schema has this column twice")
     return tuple(known[field.name] for field in schema)
 
 

@@ -242,6 +242,15 @@ def parse_guid(text: str) -> SparkGuid:
     raise ValueError(f"{text!r} is not one of {', '.join(map(repr, GUID_FORMS))}")
 
 
+def parse_glob(text: str) -> str:
+    """A glob as Python has it; in those of Spark's own sources braces have alternatives, which would match no file."""
+    if "{" in text.replace("[{]", ""):
+        raise ValueError(
+            f"{text!r}: a glob has no alternatives in braces; '*.pcap*' matches pcap and pcapng, '[{{]' a brace"
+        )
+    return text
+
+
 def parse_bool(text: str) -> bool:
     """A truth value as Spark writes it."""
     if text.lower() not in ("true", "false"):
@@ -286,7 +295,7 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
     "mode": str.upper,
     "guid": parse_guid,
     "recursive": parse_bool,
-    "pathGlobFilter": str,
+    "pathGlobFilter": parse_glob,
     "modifiedAfter": parse_time,
     "modifiedBefore": parse_time,
     "ignoreCorruptFiles": parse_bool,
