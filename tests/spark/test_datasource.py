@@ -124,6 +124,12 @@ def test_one_named_file_that_is_no_capture_is_refused_by_the_driver(spark: Spark
     with pytest.raises(AnalysisException, match=message):
         load(spark, str(other), "frame bigint").collect()
     assert load(spark, str(other), ignoreCorruptFiles="true").collect() == []
+    with pytest.raises(AnalysisException, match=message):
+        load(spark, f"file://{other}")
+    link = tmp_path / "link.pcap"
+    link.symlink_to(tmp_path / "gone.pcap")
+    with pytest.raises(AnalysisException, match=r"No such file or directory: '.*link\.pcap'"):
+        load(spark, str(link))
 
 
 @pytest.mark.long

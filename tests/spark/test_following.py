@@ -366,11 +366,14 @@ def test_a_compressed_capture_that_grows_after_all(tmp_path: Path) -> None:
     assert {row["file"] for row in loose.batch()} == {str(files[1])}
 
 
+@pytest.mark.parametrize("options", [{"mode": "FAILFAST"}, {"ignoreCorruptFiles": "false"}])
 @pytest.mark.parametrize("content", [b"\n", b"no capture, but a file of notes\n" * 3])
-def test_files_that_are_no_captures(tmp_path: Path, caplog: pytest.LogCaptureFixture, content: bytes) -> None:
+def test_files_that_are_no_captures(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, content: bytes, options: dict[str, str]
+) -> None:
     first, second = rotated(traffic(7), 2, 0)
     files = write(tmp_path, [first])
-    query, strict = Query(tmp_path), Query(tmp_path, mode="FAILFAST")
+    query, strict = Query(tmp_path), Query(tmp_path, **options)
     assert query.batch()
     assert strict.batch()
     other = tmp_path / "sensor-000.txt"

@@ -63,7 +63,7 @@ def files_at(
     if source == STANDARD_INPUT:
         raise ValueError("-: standard input cannot be read by several processes: write it to a file, and name that")
     if source.startswith("file:"):
-        files = _local_files(_local_path(source), recursive)
+        files = _local_files(local_path(source), recursive)
     elif "://" in source:
         from msmqwire.capture.files.remote import RemoteStore
 
@@ -112,7 +112,7 @@ def check_paths(sources: Iterable[str]) -> None:
         A path does not exist.
     """
     for source in sources:
-        path = _local_path(source) if source.startswith("file:") else source
+        path = local_path(source)
         if "://" not in path and not _split_glob(path)[1] and not os.path.lexists(path):
             raise FileNotFoundError(f"{source}: there is no such file or folder")
 
@@ -157,9 +157,11 @@ def opened(names: Iterable[str], storage_options: StorageOptions | None = None) 
         yield [stack.enter_context(open_source(name, storage_options)) if "://" in name else name for name in names]
 
 
-def _local_path(uri: str) -> str:
-    """The path of a ``file:`` URI, which may be a glob: ``?`` and ``#`` are part of the path."""
-    path = uri.removeprefix("file:")
+def local_path(source: str) -> str:
+    """The path of a ``file:`` URI, which may be a glob: ``?`` and ``#`` are part of it; other names as they are."""
+    path = source.removeprefix("file:")
+    if path == source:
+        return source
     return unquote("/" + path[2:].partition("/")[2] if path.startswith("//") else path)
 
 

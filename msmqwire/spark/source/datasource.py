@@ -23,9 +23,10 @@
 ``pathGlobFilter``, ``modifiedAfter``, ``modifiedBefore``
     Read only files with such names, or last changed after or before this time: ISO 8601, UTC without a zone.
 ``ignoreCorruptFiles``
-    ``true``: what cannot be read of a file is skipped with a warning in the executor's log; ``false``: it ends the
-    job. Default: ``spark.sql.files.ignoreCorruptFiles`` if the session sets it, or else ``true`` with ``PERMISSIVE``.
-    One named file that is no capture is refused unless the option is ``true``.
+    ``true``: a file that is no capture, or that fails to be read, is skipped from there on with a warning in the
+    executor's log; ``false``: it ends the job. Default: ``spark.sql.files.ignoreCorruptFiles`` if the session sets it,
+    or else ``true`` with ``PERMISSIVE``. One named file of this machine that is no capture is refused unless the option
+    is ``true``.
 ``sequence``
     ``true``: the captures, in the order of their names, are parts of one capture, as those of a ring buffer; TCP
     streams continue from one to the next.

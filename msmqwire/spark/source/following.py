@@ -367,6 +367,12 @@ class MsmqStreamReader(Sent, DataSourceStreamReader, SupportsTriggerAvailableNow
         size = self.options.split_size
         return SPLIT_SIZE if size is None else size or sys.maxsize
 
+    @property
+    def _ignores_corrupt_files(self) -> bool:
+        """Whether a file that is no capture is skipped: as the option says, or else the mode."""
+        given = self.options.ignore_corrupt_files
+        return self.options.scan.mode != "FAILFAST" if given is None else given
+
     def _begin(self, offset: dict[str, Any]) -> Position:
         """The position of an offset; without an unusable checkpoint if ``failOnDataLoss`` is false."""
         self._compare_options(offset)
@@ -515,7 +521,7 @@ class MsmqStreamReader(Sent, DataSourceStreamReader, SupportsTriggerAvailableNow
                     raise
                 if must_be_complete:
                     return
-                if self.options.scan.mode == "FAILFAST":
+                if not self._ignores_corrupt_files:
                     raise
                 self._warn_once(f"{error}; the file is skipped")
                 yield Step(replace(at, skipped=at.skipped + 1), passed=new.name)

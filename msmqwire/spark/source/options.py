@@ -14,7 +14,7 @@ from pyspark.sql.types import StructField, StructType
 
 from msmqwire import capture
 from msmqwire.capture import ReadOptions
-from msmqwire.capture.files.listing import SourceFile, find_files
+from msmqwire.capture.files.listing import SourceFile, find_files, local_path
 from msmqwire.capture.files.remote import StorageOptions
 from msmqwire.capture.options import parse_network, parse_ports, parse_time
 from msmqwire.errors import CaptureError
@@ -110,7 +110,7 @@ class SourceOptions:
         return tuple(file for file in found if self._is_wanted(file))
 
     def check_capture(self) -> None:
-        """Refuse one named file that is no capture, which would have no rows.
+        """Refuse one named file of this machine that is no capture, which would have no rows.
 
         Raises
         ------
@@ -119,8 +119,10 @@ class SourceOptions:
         """
         if len(self.paths) > 1 or self.ignore_corrupt_files:
             return
-        (path,) = self.paths
-        if os.path.isfile(path):
+        (name,) = self.paths
+        path = local_path(name)
+        # A link to a file that is gone cannot be opened
+        if os.path.isfile(path) or (os.path.islink(path) and not os.path.exists(path)):
             try:
                 capture.open(path).close()
             except CaptureError as error:
