@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import duckdb
 import polars
@@ -105,6 +106,26 @@ def test_times_before_1970(tmp_path: Path) -> None:
         ):
             found = lake.batches(tmp_path / "lake", "topology", ["time_ns"], **{side: bound})
             assert [one for batch in found for one in batch["time_ns"].to_pylist()] == wanted
+
+
+@pytest.mark.parametrize("name", ["%20", "a%41", "back\\slash", "tab\t", "rest\x7f", "^", "a|b", "bytes\udcff"])
+def test_a_folder_that_deltalake_misreads_is_refused(tmp_path: Path, name: str) -> None:
+    folder = tmp_path / name
+    for use in (lambda: pipeline.run(TASKS, CAPTURES, folder), lambda: lake.repair(folder)):
+        with pytest.raises(LakeError, match=r"deltalake cannot open a folder whose path has '.*'; choose another"):
+            use()
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize("name", ["100%", "[a]", "{a,b}", "sp ace #?", '"<é>"'])
+def test_folders_of_other_names(tmp_path: Path, name: str) -> None:
+    """A ``file:`` URI names a lake as it names captures."""
+    folder = tmp_path / name
+    pipeline.run(TASKS, CAPTURES[0], folder)
+    pipeline.run(TASKS, CAPTURES[1], f"file:{quote(str(folder))}")
+    assert lake.check(folder.as_uri()) == []
+    assert sum(map(len, lake.batches(folder, "topology"))) == 14
+    assert list(tmp_path.iterdir()) == [folder]
 
 
 @pytest.mark.long

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import uuid
 from collections.abc import Iterable, Mapping
@@ -16,6 +17,7 @@ from typing import Any, NamedTuple
 
 from pyarrow import fs
 
+from msmqwire.capture.files.listing import local_path
 from msmqwire.errors import MsmqWireError
 
 LakeOptions = Mapping[str, str]
@@ -26,6 +28,8 @@ RUNS = "_runs"
 _REQUESTS_AT_ONCE = 16
 _BUFFER = 1 << 20
 _MESSAGE_CHARACTERS = 160
+# What deltalake 1.6 takes for an escape or a separator, or refuses, in paths of folders
+_MISREAD = re.compile(r"%[0-9A-Fa-f]{2}|[\\^|\x00-\x1f\x7f\ud800-\udfff]")
 
 
 class LakeError(MsmqWireError):
@@ -57,13 +61,20 @@ class Storage:
 
     @classmethod
     def of(cls, lake: str | os.PathLike[str], options: LakeOptions | None = None) -> Storage:
-        """The storage of a path or URI; workers need not run in the folder that the driver runs in."""
-        text = os.fspath(lake)
-        if text.startswith("file://"):
-            text = text.removeprefix("file://")
-        elif "://" in text:
+        """The storage of a path or URI; workers need not run in the folder that the driver runs in.
+
+        Raises
+        ------
+        LakeError
+            deltalake cannot open tables in a folder of this name.
+        """
+        text = local_path(os.fspath(lake))
+        if "://" in text:
             return cls(text.rstrip("/"), dict(options or {}))
-        return cls(os.path.abspath(text), dict(options or {}))
+        path = os.path.abspath(text)
+        if found := _MISREAD.search(path):
+            raise LakeError(f"{path!r}: deltalake cannot open a folder whose path has {found[0]!r}; choose another")
+        return cls(path, dict(options or {}))
 
     @property
     def is_local(self) -> bool:
