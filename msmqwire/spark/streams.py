@@ -30,7 +30,7 @@ from msmqwire.capture.options import ReadKeywords
 from msmqwire.errors import CaptureError
 from msmqwire.spark.executors import Sent, sent
 from msmqwire.spark.schema import SparkColumn, struct_type
-from msmqwire.spark.source.options import SourceOptions
+from msmqwire.spark.source.options import SourceOptions, parse_size
 from msmqwire.spark.source.planning import CapturePart, CapturePartition, tasks_of
 from msmqwire.spark.source.scan import Mode, Scan, ScanOptions, describe_problems
 
@@ -120,7 +120,7 @@ def read_streams(
     *,
     mode: Mode = "PERMISSIVE",
     recursive: bool = False,
-    split_size: int | None = None,
+    split_size: int | str | None = None,
     storage_options: StorageOptions | None = None,
     partitions: int | None = None,
     **keywords: Unpack[ReadKeywords],
@@ -165,7 +165,8 @@ def read_streams(
     read = ReadOptions.of(options or ReadOptions(guid="text"), keywords, unused=("packets", "resume", "stop", "final"))
     scan = ScanOptions((table,), mode, read, storage_options or {})
     chosen = _chosen(scan)
-    source = SourceOptions(paths, scan, recursive=recursive, split_size=split_size)
+    size = parse_size(split_size) if isinstance(split_size, str) else split_size
+    source = SourceOptions(paths, scan, recursive=recursive, split_size=size)
     found = (find_files(one, recursive=recursive, storage_options=storage_options) for one in paths)
     files = list({file.name: file for group in found for file in group}.values())
     if not files:

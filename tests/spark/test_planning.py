@@ -233,6 +233,17 @@ def test_a_sequence_has_the_rows_of_what_was_cut(captures: dict[str, Path], tmp_
         assert "incomplete" not in pc.struct_field(whole["fault"], "code").to_pylist()
 
 
+@pytest.mark.parametrize("size", ["0", "64m"])
+def test_a_sequence_with_a_file_that_is_no_capture(tmp_path: Path, size: str) -> None:
+    """It would leave out the captures after it."""
+    for name in ("a.pcap", "c.pcap"):
+        shutil.copy(EXAMPLES / "local-site.pcap", tmp_path / name)
+    (tmp_path / "b.pcap").write_bytes(b"no capture, but a file of notes")
+    assert len(rows_of(reader_of(tmp_path, splitSize=size))) == 2 * 4
+    with pytest.raises(CaptureError, match=r"b\.pcap: begins with"):
+        rows_of(reader_of(tmp_path, sequence="true", splitSize=size, ignoreCorruptFiles="true"))
+
+
 def test_a_fault_in_a_stream_that_began_in_another_capture(tmp_path: Path) -> None:
     frames = frames_of(EXAMPLES / "message-session.pcap")
     broken = bytearray(frames[10])

@@ -183,8 +183,8 @@ def test_columns_and_sources_are_those_asked_for(spark: SparkSession, many: list
 
 def test_large_captures_are_read_in_parts(spark: SparkSession, many: list[str]) -> None:
     assert max(Path(file).stat().st_size for file in many) > 60_000
-    frame = read_streams(spark, many, split_size=30_000, partitions=2)
-    assert found(frame) == serial(many, "messages")
+    for size in (30_000, "30k"):
+        assert found(read_streams(spark, many, split_size=size, partitions=2)) == serial(many, "messages")
 
 
 def test_failfast_ends_the_job(spark: SparkSession, many: list[str], tmp_path: Path) -> None:
@@ -221,6 +221,7 @@ def test_a_message_that_cannot_be_decoded(spark: SparkSession, tmp_path: Path) -
         (SESSION, {"columns": []}, "columns names no column"),
         (SESSION, {"mode": "STRICT"}, "mode='STRICT' is not one of"),
         (SESSION, {"guid": "uuid"}, "guid='uuid' is not one of"),
+        (SESSION, {"split_size": "64x"}, "'64x' is not a size in bytes, as in 67108864 or 64m"),
         ("nothing/*.pcap", {}, r"no capture matches 'nothing/\*\.pcap'"),
         ([], {}, "no capture was named"),
     ],

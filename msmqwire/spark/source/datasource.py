@@ -29,7 +29,7 @@
     is ``true``.
 ``sequence``
     ``true``: the captures, in the order of their names, are parts of one capture, as those of a ring buffer; TCP
-    streams continue from one to the next.
+    streams continue from one to the next. A file that is no capture ends the job.
 ``splitSize``
     Bytes, e.g. ``"64m"``: larger captures are split; see ``planning.plan``.
 ``storageOptions``
@@ -216,8 +216,8 @@ class MsmqReader(Sent, DataSourceReader):
                     for _, batch in scan.rows(sources, resume=part.resume, stop=part.stop):
                         yield batch
             except (CaptureError, OSError) as error:
-                # A capture that was read to be split has changed since
-                if part.stop is not None or not _ignores_corrupt_files(options):
+                # A capture that was read to be split has changed since, or the captures that follow would be left out
+                if part.stop is not None or options.sequence or not _ignores_corrupt_files(options):
                     raise
                 log.warning("%s; the rest of the file is skipped", error)
             if problems := describe_problems(scan.stats):
