@@ -186,6 +186,16 @@ def test_a_table_of_a_catalog_keeps_its_options(spark: SparkSession, clauses: st
         spark.sql("DROP TABLE of_captures")
 
 
+def test_a_table_of_a_catalog_with_columns_is_refused(spark: SparkSession) -> None:
+    """Spark passes none of its options."""
+    spark.sql(f"CREATE TABLE with_columns (frame BIGINT) USING msmq LOCATION '{LOCAL}'")
+    try:
+        with pytest.raises(AnalysisException, match="no path: .*, or CREATE TABLE without columns: of a table with"):
+            spark.table("with_columns").collect()
+    finally:
+        spark.sql("DROP TABLE with_columns")
+
+
 @pytest.mark.parametrize(
     ("path", "schema", "options", "message"),
     [

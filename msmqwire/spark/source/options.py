@@ -151,7 +151,10 @@ class SourceOptions:
         several, one = known.get("paths"), known.get("path")
         paths = tuple(json.loads(several)) if several is not None else (one,) if one is not None else ()
         if not paths:
-            raise ValueError('no path: read.format("msmq").load("captures/*.pcapng")')
+            raise ValueError(
+                'no path: read.format("msmq").load("captures/*.pcapng"), or CREATE TABLE without columns: '
+                "of a table with columns Spark passes no options"
+            )
         for name in options:
             if name.lower() in _INSTEAD:
                 raise ValueError(f"{name}: no such option; {_INSTEAD[name.lower()]}")
