@@ -381,7 +381,7 @@ def _of_messages(rows: Rows) -> Contributions:
     columns = {name: rows.column(name) for name in SECTIONS["repeated"].keys}
     yield Contribution("repeated", columns, decoded & rows.has("message_id"))
     packet = rows.array("packet_size") + _SESSION_HEADER_SIZE * rows.has("ack_sequence_number")
-    yield from _session(rows, np.where(rows.has("packet_size"), packet, 0), is_message, _all(rows, 0))
+    yield from _session(rows, packet, is_message, _all(rows, 0))
 
 
 def _are_foreign(rows: Rows) -> NDArray[np.bool_]:
@@ -431,9 +431,7 @@ def _of_sessions(rows: Rows) -> Contributions:
     yield from _conversation(rows, sessions=1)
     yield from _managers("sessions", rows, rows.column("kind"))
     refused = rows.array("refused") == 1
-    yield from _session(
-        rows, np.where(rows.has("packet_size"), rows.array("packet_size"), 0), _all(rows, 0), _whole(refused)
-    )
+    yield from _session(rows, rows.array("packet_size"), _all(rows, 0), _whole(refused))
     yield from _event("refusal", rows, refused, rows.column("kind"))
     yield from events
 
@@ -447,6 +445,8 @@ def _managers(table: str, rows: Rows, evidence: Column) -> Contributions:
 
 def _session(rows: Rows, size: NDArray[np.int64], messages: Column, refused: Column) -> Contributions:
     start = rows.array("stream_offset")
+    # The size of a packet with the fault incomplete may be known, but not all of its bytes are there
+    size = np.where(rows.has("packet_size") & ~rows.faults, size, 0)
     columns = {name: rows.column(name) for name in SECTIONS["sessions"].keys}
     columns |= {"messages": messages, "bytes": _whole(size), "refused": refused}
     columns |= {"faults": _whole(rows.faults), "start": rows.column("stream_offset"), "end": _whole(start + size)}

@@ -195,6 +195,16 @@ def test_missing_bytes_of_a_session(tmp_path: Path) -> None:
     assert (missing, count) == (2 * len(packets[0]), 4)
 
 
+def test_incomplete_packets_count_as_missing_bytes(tmp_path: Path) -> None:
+    packets = [message(number=number, body=b"y" * 1000) for number in range(6)]
+    frames = stream(packets)
+    frames[4] = frames[4][:154]  # the first 100 bytes of the second packet
+    ((missing, decoded, count),) = rows(
+        summary_of(write(tmp_path / "cut.pcap", frames)), "sessions", "missing_bytes", "bytes", "packets"
+    )
+    assert (missing, decoded, count) == (len(packets[1]), 5 * len(packets[0]), 6)
+
+
 @pytest.mark.parametrize("guid", ["binary", "uuid", "text"])
 def test_any_form_of_columns(busy: Path, guid: Any) -> None:
     expected = summary_of(busy)
