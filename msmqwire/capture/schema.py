@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from msmqwire.capture.frames._rows import ENCAPSULATED, STREAMED, TIMED
+from msmqwire.capture.frames._rows import ENCAPSULATED, JOINED, STREAMED, TIMED
 from msmqwire.columns.schema import ADDRESS, TIMESTAMP, UINT16, UINT64, Column, Enumeration, Table
 from msmqwire.wire._transport import TRANSPORT_NAMES
 
@@ -103,6 +103,7 @@ CAPTURE = Table(
         ),
         Column("stream_offset", UINT64, "TCP: where the payload begins in its stream", STREAMED, values="counted"),
     ),
+    presence_bits={"joined": JOINED},
 )
 
 # The columns that reading a frame elsewhere needs, beside its bytes, which are the payload of its row

@@ -166,9 +166,14 @@ cdef class Batch:
         return view_of(self, column.type, name, self.length, self.rows_of_payloads())
 
     def is_present(self, str name) -> NDArray[np.bool_]:
-        """Boolean array: the rows in which the packet carries ``name``; elsewhere the column is null."""
-        (column,) = self.table.select([name])
+        """Boolean array: the rows in which the packet carries ``name``; elsewhere the column is null.
+
+        ``name`` may be one of the table's ``presence_bits`` as well.
+        """
         self.readable()
+        if name in self.table.presence_bits:
+            return presence_of(self) & self.table.presence_bits[name] != 0
+        (column,) = self.table.select([name])
         if name == "fault":
             present = np.zeros(self.length, bool)
             present[self.faults["row"]] = True
@@ -177,8 +182,7 @@ cdef class Batch:
             return np.ones(self.length, bool)
         if column.derived:
             self.derive(name)
-        presence = np.frombuffer(self.buffers["presence"], f"<u{self.table.presence_width}", self.length)
-        present = (presence & (column.presence or DECODED)) != 0
+        present = presence_of(self) & (column.presence or DECODED) != 0
         if self.whole_count:
             wholes = np.frombuffer(self.buffers["wholes"], WHOLE_DTYPE, self.whole_count)
             index = self.table.names.index(name)
@@ -513,6 +517,10 @@ cdef void gather(uint8_t* target, const uint8_t* values, const uint32_t[::1] row
 
 
 # --- numpy views ---
+
+cdef object presence_of(Batch batch):
+    return np.frombuffer(batch.buffers["presence"], f"<u{batch.table.presence_width}", batch.length)
+
 
 cdef object view_of(Batch batch, object type_, str path, size_t count, tuple parents):
     """The numpy view of a column, or of the part of one at ``path``; ``parents``: offsets of the lists around it."""

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from msmqwire.capture import ReadOptions, TablesReader
 from msmqwire.capture.options import time_text
+from msmqwire.columns import UNFRAMED_BIT
 from msmqwire.columns.plain import guid_text, plain
 from msmqwire.insight.groups import BLOCK_SIZE, Groups, integers, numbers, pc
 from msmqwire.insight.protocols import UNKNOWN
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
 __all__ = ["CapturedRows", "Detector", "Finding"]
 
 _LIMIT = 10_000
-_LENGTHS = ("length", "after")
+# Of messages, what the payloads of captures show beside the columns
+_CAPTURED = ("length", "after", "joined")
 _PORTS = ("src_port", "dst_port")
 _STREAMED = ("messages", "sessions")
 # What is aggregated of the packets of a finding; of those between two hosts also the ports, which are evidence if all
@@ -76,10 +78,11 @@ class Finding:
 
 
 class CapturedRows(TablesReader):
-    """The rows of captures that the rules need; ``messages`` have ``length`` and ``after`` as well.
+    """The rows of captures that the rules need; ``messages`` have ``length``, ``after`` and ``joined`` as well.
 
     ``length`` is the value of the length at fault, ``after`` the bytes of the payload after it; null for other rows.
-    ``more`` are further columns to read.
+    ``joined`` is true of bytes that may be the end of a packet: no packet begins in them, and they are the first of a
+    stream whose SYN was not captured. ``more`` are further columns to read.
     """
 
     def __init__(
@@ -91,12 +94,12 @@ class CapturedRows(TablesReader):
         super().__init__(source, COLUMNS, ReadOptions.of(options, {"columns": columns, "guid": "binary"}))
 
     def rows_of(self, block: Block) -> list[tuple[str, pa.RecordBatch]]:
-        """The rows of a block, those of messages with lengths."""
+        """The rows of a block, those of messages with what their payloads show."""
         rows = super().rows_of(block)
-        return [(name, _with_lengths(batch, block) if name == "messages" else batch) for name, batch in rows]
+        return [(name, _with_captured(batch, block) if name == "messages" else batch) for name, batch in rows]
 
 
-def _with_lengths(batch: pa.RecordBatch, block: Block) -> pa.RecordBatch:
+def _with_captured(batch: pa.RecordBatch, block: Block) -> pa.RecordBatch:
     lengths = list(_lengths_at_fault(batch, block))
     values: Any = pa.nulls(batch.num_rows, pa.int64()), pa.nulls(batch.num_rows, pa.int64())
     if lengths:
@@ -104,7 +107,17 @@ def _with_lengths(batch: pa.RecordBatch, block: Block) -> pa.RecordBatch:
         at[[row for row, _, _ in lengths]] = np.arange(len(lengths))
         taken = pc.if_else(pc.less(integers(at), 0), pa.scalar(None, pa.int64()), integers(at))
         values = [integers(np.array([each[part] for each in lengths])).take(taken) for part in (1, 2)]
-    return pa.RecordBatch.from_arrays([*batch.columns, *values], [*batch.schema.names, *_LENGTHS])
+    joined = pa.array(_are_joined(batch, block))
+    return pa.RecordBatch.from_arrays([*batch.columns, *values, joined], [*batch.schema.names, *_CAPTURED])
+
+
+def _are_joined(batch: pa.RecordBatch, block: Block) -> NDArray[np.bool_]:
+    joined, lost = np.zeros(batch.num_rows, np.bool_), block.payloads.lost
+    if lost is not None:
+        # The rows of a table are in the order of the block
+        rows = np.flatnonzero(numbers(batch.column("unrecognized").is_valid()))
+        joined[rows] = block.capture.is_present("joined")[lost & UNFRAMED_BIT != 0]
+    return joined
 
 
 def _lengths_at_fault(batch: pa.RecordBatch, block: Block) -> Iterator[tuple[int, int, int]]:
@@ -153,7 +166,7 @@ class Detector:
         """Apply the rules to rows of a table, with at least its ``COLUMNS``."""
         if not batch.num_rows:
             return
-        names = [name for name in batch.schema.names if name in (*COLUMNS[table], *_LENGTHS, "time_ns")]
+        names = [name for name in batch.schema.names if name in (*COLUMNS[table], *_CAPTURED, "time_ns")]
         batch = batch.select(names)
         for rule in self._rules:
             if table in rule.tables:

@@ -311,9 +311,12 @@ def _other_protocol(_: str, rows: Rows, __: tuple[str, ...]) -> Match:
     asked = {each for each, server in zip(ends, from_server, strict=True) if not server}
     answers = [(dst, dst_port, src, src_port) in asked for src, src_port, dst, dst_port in ends]
     mask = pc.and_(names.is_valid(), _mask(~(from_server & np.array(answers, np.bool_))))
-    # After the beginning of a stream, bytes that are not recognized may be the rest of a packet
-    begins = pc.or_kleene(pc.not_equal(names, UNKNOWN), pc.equal(rows["stream_offset"], 0))
-    return pc.and_(mask, begins), {**_hosts(rows), "protocol": names}
+    # After the beginning of a stream, or of what was captured of it, bytes that are not recognized may be the rest of a
+    # packet
+    begins = pc.equal(rows["stream_offset"], 0)
+    if "joined" in rows:
+        begins = pc.and_not(begins, rows["joined"])
+    return pc.and_(mask, pc.or_kleene(pc.not_equal(names, UNKNOWN), begins)), {**_hosts(rows), "protocol": names}
 
 
 def _unexpected(_: str, rows: Rows, expected: tuple[str, ...]) -> Match:

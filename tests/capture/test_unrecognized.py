@@ -159,6 +159,67 @@ def test_one_segment_that_ends_more_rows_than_a_block_has_space_for() -> None:
     assert [row["unrecognized_size"] for row in rows] == [None, 1] * 60_000
 
 
+def joined(frames: list[bytes], **options: Any) -> list[bool]:
+    """Of each run, whether it may be the end of a packet that began before the capture."""
+    found: list[bool] = []
+    options = {"ports": {"tcp": [1801]}, "packets": "message", **options}
+    with capture.open(io.BytesIO(build.pcap(frames)), **options) as blocks:
+        for block in blocks:
+            assert block.payloads.lost is not None
+            found += block.capture.is_present("joined")[block.payloads.lost & UNFRAMED_BIT != 0].tolist()
+    return found
+
+
+OPEN, CLOSED = segment(b"", 0, SYN), segment(b"", 500, FIN)
+AFTER = segment(TLS, 9000, source=40001)
+
+
+@pytest.mark.parametrize(
+    ("frames", "expected"),
+    [
+        ([OPEN, *stream(HTTP)], [False]),
+        (list(stream(HTTP)), [True]),
+        (list(stream(HTTP, 3, 5)), [True]),
+        (list(stream(HTTP + MESSAGE + TLS)), [True, False]),
+        (list(stream(MESSAGE + TLS)), [False]),
+        # The SYN was captured late
+        ([*stream(HTTP, 3), OPEN], [False]),
+        # Segments from before the first one
+        ([AFTER, segment(TLS, 200, source=40001)], [True, True]),
+        # Ports that are used again
+        ([*stream(MESSAGE), CLOSED, OPEN, *stream(HTTP)], [False]),
+        ([*stream(TLS), CLOSED, OPEN, *stream(HTTP)], [True, False]),
+        ([OPEN, *stream(MESSAGE), segment(b"", 70_000, SYN), segment(HTTP, 70_001)], [False]),
+    ],
+)
+def test_bytes_that_may_be_the_end_of_a_packet(frames: list[bytes], expected: list[bool]) -> None:
+    assert joined(frames) == expected
+
+
+def test_the_bytes_of_a_stream_that_was_evicted_may_be_the_end_of_a_packet() -> None:
+    frames = [OPEN, *stream(MESSAGE[:40]), *stream(TLS, source=40001), segment(MESSAGE[40:], 41)]
+    assert joined(frames, limits=capture.StreamLimits(streams=1)) == [True, True]
+
+
+def test_a_checkpoint_knows_which_bytes_may_be_the_end_of_a_packet(tmp_path: Path) -> None:
+    path = tmp_path / "x.pcap"
+    for frames, expected in (([OPEN, *stream(HTTP, 3)], [False]), (list(stream(HTTP, 3)), [True])):
+        path.write_bytes(build.pcap(frames))
+        options = capture.table_options(["messages"])
+        place, *_ = capture.checkpoints(path, 1, options)
+        with capture.open(path, options, resume=place) as blocks:
+            assert [row for block in blocks for row in block.capture.is_present("joined").tolist()] == expected
+
+
+@pytest.mark.parametrize(("frames", "found"), [([OPEN, *stream(TLS)], False), (list(stream(TLS)), True)])
+def test_the_problem_says_that_bytes_may_be_the_end_of_a_packet(frames: list[bytes], found: bool) -> None:
+    with capture.read_table(io.BytesIO(build.pcap(frames)), "messages") as rows:
+        assert sum(map(len, rows)) == 1
+    (problem,) = rows.stats.problems
+    assert problem.what.startswith("no packet begins at offset 0 of the stream of this segment")
+    assert problem.what.endswith("so these bytes may be the end of a packet") == found
+
+
 class Mixes:
     """Random streams of packets and foreign bytes, with gaps."""
 

@@ -135,17 +135,36 @@ def session(draw: st.DrawFn) -> list[bytes]:
     return [*frames, *talk.frames]
 
 
+def check_findings(frames: list[bytes], path: Path) -> None:
+    detector = Detector((NETWORK,))
+    for table, batch in CapturedRows(write(path, frames)):
+        detector.add(table, batch)
+    wrong = [each for each in detector.findings() if each.severity != "low" or each.rule == "other-protocol"]
+    assert wrong == []
+
+
 @settings(max_examples=40)
 @given(st.lists(discovery() | session(), max_size=6))
 def test_conforming_traffic_has_no_findings(conversations: list[list[bytes]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        path = write(Path(folder) / "x.pcap", [frame for frames in conversations for frame in frames])
-        detector = Detector((NETWORK,))
-        for table, batch in CapturedRows(path):
-            detector.add(table, batch)
-        wrong = [each for each in detector.findings() if each.severity != "low" or each.rule == "other-protocol"]
-        assert wrong == []
+        path = Path(folder) / "x.pcap"
+        check_findings([frame for frames in conversations for frame in frames], path)
         with read_tables(path) as reader:
             for table, batch in reader:
                 assert batch.column("fault").null_count == len(batch), table
                 assert not any(batch.column("violations").to_pylist()), table
+
+
+@settings(max_examples=40)
+@given(st.lists(discovery() | session(), min_size=1, max_size=3), st.data())
+def test_a_part_of_conforming_traffic_has_no_findings(conversations: list[list[bytes]], data: st.DataObject) -> None:
+    """A capture that begins in a connection, lost frames, or has one direction."""
+    frames = [frame for frames in conversations for frame in frames]
+    start = data.draw(st.integers(0, len(frames) - 1))
+    part = {
+        "end": frames[start:],
+        "one direction": [frame for frame in frames[start:] if frame[26:34] == frames[start][26:34]],
+        "some": [frame for frame in frames if data.draw(st.booleans())],
+    }[data.draw(st.sampled_from(["end", "one direction", "some"]))]
+    with tempfile.TemporaryDirectory() as folder:
+        check_findings(part, Path(folder) / "x.pcap")

@@ -42,6 +42,7 @@ cdef enum Reason:
     GAP
     CONFLICT
     NO_PACKET
+    NO_PACKET_JOINED
     UNFINISHED
     EVICTED
     INCOMPLETE

@@ -30,6 +30,8 @@ REASONS: dict[int, str] = {
     GAP: "{needed} bytes before this segment are missing, from offset {available} of its stream",
     CONFLICT: "the bytes of this segment differ from earlier bytes there; its stream is at offset {available}",
     NO_PACKET: "no packet begins at offset {available} of the stream of this segment",
+    NO_PACKET_JOINED: "no packet begins at offset {available} of the stream of this segment; the SYN of the stream was "
+    "not captured, so these bytes may be the end of a packet",
     UNFINISHED: "the stream ends after this segment, {available} bytes into a packet of {needed}",
     EVICTED: "a stream is evicted after this segment, at offset {available}: too many are open",
     INCOMPLETE: "an IP datagram in fragments is incomplete: {needed} bytes were captured",

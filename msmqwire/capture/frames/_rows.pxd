@@ -26,6 +26,7 @@ cpdef enum:
     TIMED = 2     # the row has a time
     STREAMED = 4  # the row is a packet in a TCP stream
     ENCAPSULATED = 8  # the row has a path of encapsulations
+    JOINED = 16  # bytes in which no packet begins, the first of a stream whose SYN was not captured
 
 
 # A row whose payload had more bytes than were captured.

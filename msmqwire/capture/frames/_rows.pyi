@@ -3,3 +3,4 @@
 TIMED: int
 STREAMED: int
 ENCAPSULATED: int
+JOINED: int

@@ -69,6 +69,7 @@ cdef struct Flow:
     uint64_t position    # in the stream, of the next byte in order
     Origin seen          # of the last segment
     uint32_t path        # the encapsulations around it
+    bint joined          # the SYN of the stream was not captured
     bint ended           # by FIN or RST
     uint32_t syn_size    # bytes in the SYN that began the stream, captured or not
     bint renewing        # a SYN with another number came, which was not answered yet

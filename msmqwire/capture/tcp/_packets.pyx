@@ -10,9 +10,9 @@ from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memchr, memcpy, memmove, memset
 
-from msmqwire.capture.frames._frame cimport NO_PACKET, Counts, Ends, Origin
+from msmqwire.capture.frames._frame cimport NO_PACKET, NO_PACKET_JOINED, Counts, Ends, Origin
 from msmqwire.capture.frames._rows cimport (
-    Rows, is_wanted, keep_memory, note_lost, note_transport, put_columns, put_payload, value_of,
+    JOINED, Rows, is_wanted, keep_memory, note_lost, note_transport, put_columns, put_payload, value_of,
 )
 from msmqwire.capture.tcp._flows cimport (
     RUN_SHOWN, Flow, Run, Streams, grow_packet, later, open_head, open_run, release_packet, release_run,
@@ -82,6 +82,11 @@ cdef size_t find_packet_start(const uint8_t* data, size_t size) noexcept nogil:
     return size
 
 
+cdef inline bint is_joined(const Flow* flow, uint64_t position) noexcept nogil:
+    """Whether bytes at a position in which no packet begins may be the end of one that began before the capture."""
+    return flow.joined and position == 0
+
+
 cdef void close_run(Streams* streams, Flow* flow, Rows* rows, const Counts* counts) noexcept nogil:
     """The run that is open, if any, becomes a row."""
     cdef Run* run = release_run(&streams.table, flow)
@@ -96,6 +101,8 @@ cdef void close_run(Streams* streams, Flow* flow, Rows* rows, const Counts* coun
         size - shown | <size_t>UNFRAMED,
     ):
         keep_memory(rows, run)
+        if rows.columns and is_joined(flow, run.position):
+            rows.presence[rows.count - 1] |= <uint8_t>JOINED
     else:
         free(run)
 
@@ -195,7 +202,7 @@ cdef void start_searching(
     if not flow.searching:
         flow.searching = True
         streams.counts.no_packet += 1
-        describe_at(counts, flow, origin, NO_PACKET, 0, position)
+        describe_at(counts, flow, origin, NO_PACKET_JOINED if is_joined(flow, position) else NO_PACKET, 0, position)
         if streams.kinds & MESSAGE_PACKETS:
             open_run_at(streams, flow, position, origin)
 

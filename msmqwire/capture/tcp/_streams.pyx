@@ -226,7 +226,8 @@ cdef inline void read_endpoints(const Packet* found, Endpoints* endpoints) noexc
         endpoints.dst[0], endpoints.dst[1] = load_u32(ends.dst), 0
 
 
-cdef void begin_stream(Streams* streams, Flow* flow, uint32_t first, Counts* counts) noexcept nogil:
+cdef void begin_stream(Streams* streams, Flow* flow, uint32_t first, bint joined, Counts* counts) noexcept nogil:
+    flow.joined = joined
     flow.ended = flow.flushing = flow.searching = False
     flow.syn_size = 0
     if flow.renewing and flow.next_first == first:
@@ -242,11 +243,13 @@ cdef void begin_stream(Streams* streams, Flow* flow, uint32_t first, Counts* cou
     streams.counts.streams += 1
 
 
-cdef bint renew_stream(Streams* streams, Flow* flow, uint32_t first, Rows* rows, Counts* counts) noexcept nogil:
+cdef bint renew_stream(
+    Streams* streams, Flow* flow, uint32_t first, bint joined, Rows* rows, Counts* counts
+) noexcept nogil:
     """End the stream and begin the next one of its endpoints; false if the rows have no space for the pieces."""
     if not close_stream(streams, flow, rows, counts):
         return False
-    begin_stream(streams, flow, first, counts)
+    begin_stream(streams, flow, first, joined, counts)
     return drain(streams, flow, rows, counts)
 
 
@@ -276,7 +279,7 @@ cdef bint renew_answered(
     flow = find_flow(&streams.table, &other)
     if flow == NULL:
         return True
-    if is_of_syn(flow, acknowledged) and not renew_stream(streams, flow, flow.next_first, rows, counts):
+    if is_of_syn(flow, acknowledged) and not renew_stream(streams, flow, flow.next_first, False, rows, counts):
         return False
     answers[0] = acknowledged - flow.first <= flow.syn_size and flow.position <= flow.syn_size
     return True
@@ -359,7 +362,7 @@ cdef bint take_segment(
             return False
     elif begins:
         first = flow.next_first if flow.renewing and not flags & SYN else sequence
-        if not renew_stream(streams, flow, first, rows, counts):
+        if not renew_stream(streams, flow, first, not (flags & SYN or flow.renewing), rows, counts):
             return False
     if not has_room(rows, found.size):  # packets of streams that had to end took some of it
         return False
@@ -368,7 +371,7 @@ cdef bint take_segment(
         if flow == NULL:
             streams.no_memory = True
             return True
-        begin_stream(streams, flow, sequence, counts)
+        begin_stream(streams, flow, sequence, not flags & SYN, counts)
     counts.sums.segments += 1
     add_segment(streams, flow, frame, found, flags, sequence, rows, counts)
     return True
@@ -391,6 +394,7 @@ cdef void add_segment(
         if sequence != flow.first:
             remember_syn(streams, flow, found, flags, sequence, &origin, rows, counts)
             return
+        flow.joined = False  # where it was captured after data
         flow.syn_size = max(flow.syn_size, <uint32_t>(found.size + found.missing))
     move_to_front(&streams.table, flow)
     flow.path = found.path
