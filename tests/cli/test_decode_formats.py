@@ -41,6 +41,7 @@ from tests.cli.support import (
     plain_rows,
 )
 from tests.columns.rows import shown_row
+from tests.insight.captures import FIRST, message, stream, write
 from tests.vectors import load
 
 
@@ -124,6 +125,24 @@ def test_table_shows_faults_and_violations() -> None:
     assert "reply  ! trailing_bytes" in text
     assert "request  ! ipx_fields_on_ip" in text
     assert "[2001:db8:30::18]:49802" in text
+
+
+def test_table_and_brief_show_what_is_known_of_rows_with_faults(tmp_path: Path) -> None:
+    packets = [b"GET / HTTP/1.0\r\n\r\n", b"\x16\3\1" + bytes(90), b'q"\xe9', message()[:60]]
+    frames = [frame for at, data in enumerate(packets) for frame in stream([data], port=40001 + at)]
+    path = write(tmp_path / "x.pcap", frames)
+    table, brief = (msmqwire("decode", path, "-T", form, "-q").stdout.decode() for form in ("table", "brief"))
+    known = (
+        ("unrecognized", '"GET / HTTP/1.0\\r\\n\\r\\n"'), ("unrecognized_size", "18"),
+        ("unrecognized", "160301" + 34 * "0" + "…"), ("unrecognized_size", "93"), ("unrecognized", "7122e9"),
+        ("source_queue_manager", str(FIRST)),
+    )  # fmt: skip
+    for name, value in known:
+        assert re.search(f" {name} +{re.escape(value)}$", table, re.MULTILINE), name
+        assert re.search(f"  {name}={re.escape(value)}(  |$)", brief, re.MULTILINE), name
+    for text in (table, brief):
+        assert text.count("fault bad_signature: BaseHeader at byte 0") == 3
+        assert text.count("fault incomplete: UserHeader at byte 16") == 1
 
 
 @pytest.mark.parametrize("width", [30, 60, 80, 100, 120])

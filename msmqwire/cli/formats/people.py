@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 
 #: The columns that name a row; those that a table has make its title.
 _TITLES = ("type", "operation", "object", "kind")
-#: The columns of messages that are shown: sender, queue and purpose.
+#: The columns of messages that are shown: sender, queue and purpose; where no packet begins, the first bytes.
 _OF_MESSAGES = (
     "kind", "source_queue_manager", "sent_time", "message_id", "destination_queue", "destination_queues", "admin_queue",
     "response_queue", "label", "message_class_name", "correlation_ordinal", "message_size", "body", "body_text",
-    "notification", "fault", "violations",
+    "notification", "unrecognized", "unrecognized_size", "fault", "violations",
 )  # fmt: skip
 
 _LONGEST_TEXT = 64
@@ -108,9 +108,21 @@ def _endpoints(addresses: Array, ports: Array) -> Array:
 
 
 def column(batch: pa.RecordBatch, name: str, *, whole: bool = False) -> Array:
-    """A column of a table as ``shown`` shows it; the time when a message was sent has whole seconds."""
+    """A column of a table as ``shown`` shows it.
+
+    The time when a message was sent has whole seconds. Bytes of another protocol that are ASCII are text in quotes.
+    """
     values = shown(batch[name], whole=whole)
+    if name == "unrecognized" and batch[name].null_count < len(batch):
+        return pc.coalesce(_quoted(batch[name]), values)
     return pc.replace_substring_regex(values, r"\.000000$", "") if name == "sent_time" else values
+
+
+def _quoted(array: Array) -> Array:
+    """Bytes that are printable ASCII and line breaks as text in quotes; null where they are not."""
+    values = [value.decode("latin-1").translate(_BREAKS) if value else "\0" for value in array.to_pylist()]
+    found = [f'"{value}"' if value.isascii() and value.isprintable() else "" for value in values]
+    return without_empty(pa.array(found, pa.string()))
 
 
 def filled(batch: pa.RecordBatch, name: str, *, whole: bool = False) -> Array:

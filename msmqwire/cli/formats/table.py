@@ -169,13 +169,17 @@ class _Packets:
             longest = pc.if_else(values.is_valid(), pc.max_element_wise(longest, len(name)), longest)
         lines = [self._heads(rows)]
         lines += [self._labelled(rows[name], name, values, longest) for name, values in fields.items()]
-        packets = phrase(lines, "\n", len(rows))
-        if "fault" in rows.schema.names and rows["fault"].null_count < len(rows):
-            before, after = self._terminal.style("bold red")
-            packets = pc.coalesce(joined(f"{before}fault {after}", shown(rows["fault"])), packets)
-        return pc.fill_null(packets, "")
+        return pc.fill_null(phrase(lines, "\n", len(rows)), "")
 
     def _heads(self, rows: pa.RecordBatch) -> Array:
+        """The fault of each row, or its title and violations."""
+        heads = self._sound_heads(rows)
+        if "fault" in rows.schema.names and rows["fault"].null_count < len(rows):
+            before, after = self._terminal.style("bold red")
+            heads = pc.coalesce(joined(f"{before}fault {after}", shown(rows["fault"])), heads)
+        return heads
+
+    def _sound_heads(self, rows: pa.RecordBatch) -> Array:
         before, after = self._terminal.style("bold cyan")
         titles = joined(before, pc.fill_null(title(rows, self._titles), ""), after)
         if "violations" not in rows.schema.names:
