@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from functools import cache
+from inspect import Parameter, signature
 from typing import Any, TypeAlias
 
 from msmqwire import mqcn, mqqb, mqsd
@@ -136,13 +137,29 @@ def _value(type_: DataType, value: Any) -> Any:
 def _topology(values: dict[str, Any]) -> mqsd.TopologyClientRequest | mqsd.TopologyServerReply:
     kind = _named(_TOPOLOGY, values, "type")
     if "servers" in values:
-        values["servers"] = [mqsd.DirectoryServiceServer(**each) for each in values["servers"]]
+        values["servers"] = [_made(mqsd.DirectoryServiceServer, each) for each in values["servers"]]
     elif kind is mqsd.TopologyServerReply:
         values["servers"] = []
-    packet: mqsd.TopologyClientRequest | mqsd.TopologyServerReply = kind(
-        **{name: value for name, value in values.items() if name not in ("type", "version")}
+    packet: mqsd.TopologyClientRequest | mqsd.TopologyServerReply = _made(
+        kind, {name: value for name, value in values.items() if name not in ("type", "version")}
     )
     return packet
+
+
+def _made(kind: type, values: Mapping[str, Any]) -> Any:
+    """An object of a class with these arguments; a TypeError says which it needs or does not have."""
+    required = _arguments_of(kind)
+    if unknown := values.keys() - required.keys():
+        raise TypeError(f"{kind.__name__} has no {', '.join(sorted(unknown))}")
+    if missing := [name for name, needed in required.items() if needed and name not in values]:
+        raise TypeError(f"{kind.__name__} needs {', '.join(missing)}")
+    return kind(**values)
+
+
+@cache
+def _arguments_of(kind: type) -> dict[str, bool]:
+    """The arguments of a class, and which of them must be given."""
+    return {name: each.default is Parameter.empty for name, each in signature(kind).parameters.items()}
 
 
 def _message(values: dict[str, Any]) -> mqqb.UserMessage:
@@ -152,7 +169,7 @@ def _message(values: dict[str, Any]) -> mqqb.UserMessage:
     for header, kind in GROUPS.items():
         fields = {*GROUP_FIELDS[kind]} & values.keys()
         if fields:
-            headers[header] = kind(**{name: values.pop(name) for name in fields})
+            headers[header] = _made(kind, {name: values.pop(name) for name in fields})
     return mqqb.UserMessage(**_given(values), **headers)
 
 
