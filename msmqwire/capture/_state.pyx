@@ -338,7 +338,7 @@ cdef bint is_family(uint16_t family) noexcept:
 
 cdef bint is_possible(const Flow* flow) noexcept:
     """Whether a flow could be, as far as memory depends on it."""
-    if not is_family(family_of(&flow.endpoints)) or flow.position >= POSITIONS_END:
+    if not is_family(family_of(&flow.endpoints)) or max(flow.position, flow.end) >= POSITIONS_END:
         return False
     if flow.run != NULL and not (flow.searching and flow.filled < BASE_HEADER_SIZE):
         return False

@@ -104,6 +104,7 @@ class Stream:
     skip: int = 0
     searching: bool = False
     ended: bool = False
+    end: int = 0  # as far as a FIN, or a segment that was cut, says that there are bytes
     syn_size: int = 0  # bytes in the SYN that began it
     unanswered: Unanswered | None = None
     encapsulation: str | None = None  # of the last segment
@@ -128,7 +129,10 @@ class Stream:
             return self.drain(flush=ahead >= 0)
         keep_alive = len(segment.payload) == 1 and ahead == -1
         differs = uncompared = False
-        self.ended |= bool(segment.flags & FIN) and ahead + len(segment.payload) + segment.missing >= 0
+        after = ahead + len(segment.payload) + segment.missing
+        self.ended |= bool(segment.flags & FIN) and after >= 0
+        if (segment.flags & FIN or segment.missing) and after >= 0 and ahead <= self.limit:
+            self.end = max(self.end, self.position + after)
         self.account["bytes"] += len(segment.payload)
         origin = frame, time
         for at, value in enumerate(segment.payload, self.position + ahead):
@@ -276,6 +280,10 @@ class Stream:
         found += self.incomplete()
         self.account["skipped"] += len(self.open)
         self.forget()
+        if self.end > self.position:
+            self.account["gaps"] += 1
+            self.account["missing"] += self.end - self.position
+            self.end = 0
         return found
 
     @property

@@ -274,6 +274,36 @@ def test_a_gap_is_given_up_at_the_end() -> None:
     assert problem.offset == 24 + 16 + len(segment(data[:20], 0))
 
 
+FIRST, SECOND = len(PACKETS[0]), len(PACKETS[1])
+
+
+@pytest.mark.parametrize(
+    ("frames", "missing"),
+    [
+        ([segment(PACKETS[0], 1), segment(b"", 1 + FIRST, FIN)], 0),
+        # The second packet is before the FIN, which may come twice or before it
+        ([segment(PACKETS[0], 1), segment(b"", 1 + FIRST + SECOND, FIN)], SECOND),
+        ([segment(PACKETS[0], 1), *[segment(b"", 1 + FIRST + SECOND, FIN)] * 2], SECOND),
+        ([segment(b"", 1 + FIRST + SECOND, FIN), segment(PACKETS[0], 1), segment(PACKETS[1], 1 + FIRST)], 0),
+        ([segment(PACKETS[0], 1), segment(b"", 1 + FIRST + SECOND, FIN), segment(b"", 70_000, SYN)], SECOND),
+        # Cut after the first packet
+        ([segment(PACKETS[0] + PACKETS[1], 1)[:-SECOND]], SECOND),
+        ([segment(PACKETS[0] + PACKETS[1], 1)[:-SECOND], segment(PACKETS[1], 1 + FIRST)], 0),
+        # Of another connection with these ports
+        ([segment(PACKETS[0], 1), segment(b"", 1 + FIRST + (1 << 21), FIN)], 0),
+        ([segment(PACKETS[0], 1), segment(b"", 1, FIN)], 0),
+    ],
+)
+def test_the_end_of_a_stream_may_be_missing(frames: list[bytes], missing: int) -> None:
+    rows, stats = read(build.pcap([segment(b"", 0, SYN), *frames]))
+    assert rows[0].payload == PACKETS[0]
+    assert all(row.payload == PACKETS[1] for row in rows[1:])
+    streams = stats.streams
+    assert (streams.missing, streams.gaps, streams.problems) == (missing, missing > 0, missing > 0)
+    said = f"the last {missing} bytes of the stream of this segment are missing, from offset {FIRST}"
+    assert [problem.what for problem in stats.problems] == [said] * (missing > 0)
+
+
 def test_what_begins_in_a_gap_is_looked_for() -> None:
     data = PACKETS[0] + message(b"a" * 50) + b"".join(PACKETS[1:3])
     packets, streams = found([segment(data[:10], 0), segment(data[30:], 30)])

@@ -40,6 +40,7 @@ cdef enum Reason:
     IPX_CUT
     IPX_LENGTH
     GAP
+    END_MISSING
     CONFLICT
     NO_PACKET
     NO_PACKET_JOINED

@@ -28,6 +28,7 @@ REASONS: dict[int, str] = {
     IPX_CUT: "the IPX header is truncated: it needs {needed} bytes, {available} were captured",
     IPX_LENGTH: "an IPX packet of {available} bytes; the minimum is {needed}",
     GAP: "{needed} bytes before this segment are missing, from offset {available} of its stream",
+    END_MISSING: "the last {needed} bytes of the stream of this segment are missing, from offset {available}",
     CONFLICT: "the bytes of this segment differ from earlier bytes there; its stream is at offset {available}",
     NO_PACKET: "no packet begins at offset {available} of the stream of this segment",
     NO_PACKET_JOINED: "no packet begins at offset {available} of the stream of this segment; the SYN of the stream was "

@@ -67,6 +67,7 @@ cdef struct Flow:
     uint32_t older
     uint32_t first       # sequence number of the stream's first byte
     uint64_t position    # in the stream, of the next byte in order
+    uint64_t end         # as far as a FIN, or a segment that was cut, says that the stream has bytes
     Origin seen          # of the last segment
     uint32_t path        # the encapsulations around it
     bint joined          # the SYN of the stream was not captured

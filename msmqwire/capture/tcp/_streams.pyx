@@ -20,7 +20,7 @@ from libc.string cimport memcmp, memcpy, memset
 
 from msmqwire.capture.frames._fragments cimport frame_of, free_fragments
 from msmqwire.capture.frames._frame cimport (
-    CONFLICT, EVICTED, GAP, UNANSWERED, UNCOMPARED, UNFINISHED, Counts, Ends, Frame, Origin, origin_of,
+    CONFLICT, END_MISSING, EVICTED, GAP, UNANSWERED, UNCOMPARED, UNFINISHED, Counts, Ends, Frame, Origin, origin_of,
 )
 from msmqwire.capture.frames.packet cimport Packet
 from msmqwire.capture.frames._rows cimport Rows, keep_memory
@@ -111,6 +111,11 @@ cdef bint close_stream(Streams* streams, Flow* flow, Rows* rows, Counts* counts)
                 BASE_HEADER_SIZE if flow.filled < BASE_HEADER_SIZE else flow.total, flow.filled,
             )
         lose_open(streams, flow, rows, counts)
+    if wire_unlikely(flow.end > flow.position):
+        streams.counts.gaps += 1
+        streams.counts.missing += flow.end - flow.position
+        describe_at(counts, flow, &flow.seen, END_MISSING, flow.end - flow.position, flow.position)
+        flow.end = 0
     return True
 
 
@@ -238,7 +243,7 @@ cdef void begin_stream(Streams* streams, Flow* flow, uint32_t first, bint joined
     drop_unanswered(streams, flow, counts)
     flow.renewing = False
     flow.first = first
-    flow.position = 0
+    flow.position = flow.end = 0
     flow.skip = 0
     streams.counts.streams += 1
 
@@ -406,12 +411,21 @@ cdef void add_segment(
             flow.ended = flow.flushing = True
             drain(streams, flow, rows, counts)
         return
-    if flags & FIN and ahead + <int64_t>(found.size + found.missing) >= 0:
-        flow.ended = True
+    if wire_unlikely(flags & FIN or found.missing):
+        note_end(streams, flow, ahead, <int64_t>(found.size + found.missing), flags)
     if wire_unlikely(found.datagram != NULL):
         take_fragments(streams, flow, found, sequence, False, &origin, rows, counts)
     else:
         take_bytes(streams, flow, found.payload, found.size, ahead, &origin, rows, counts)
+
+
+cdef void note_end(Streams* streams, Flow* flow, int32_t ahead, int64_t size, uint32_t flags) noexcept nogil:
+    """Note how far the stream goes, by a segment with FIN or one that was cut."""
+    if ahead + size < 0:
+        return
+    flow.ended |= flags & FIN != 0
+    if ahead <= <int64_t>streams.most_ahead:  # no other stream's
+        flow.end = max(flow.end, flow.position + <uint64_t>(ahead + size))
 
 
 cdef void remember_syn(
