@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from msmqwire.cli.console import CommandError, printable, say
@@ -17,6 +18,12 @@ if TYPE_CHECKING:
 
 _LARGEST = 16 << 20
 _SHOWN = 16
+# The base and the digits of offsets: of xxd, hexdump -C, Wireshark and tcpdump; and of od, octal or decimal
+_OFFSETS = ((16, "4,6"), (16, "8"), (8, "7"), (10, "7"))
+# A line of a hexdump, its offset first; groups of bytes in it. Their characters follow after two blanks or more, and
+# two may be in the middle.
+_ROW = r"\s*(?:0x)?([0-9a-fA-F]{%s})((?:[:\s].*)?)"
+_GROUP = re.compile(r"( *)((?:[0-9a-fA-F]{2})+)(?=[\s|]|$)")
 
 
 def decode_hex(options: argparse.Namespace, format: str) -> int:
@@ -26,7 +33,7 @@ def decode_hex(options: argparse.Namespace, format: str) -> int:
 
     if len(options.files) > 1:
         raise CommandError("--hex decodes one payload: give it as one argument, or - for standard input")
-    payload = _payload(options.files[0])
+    payload = payload_of(options.files[0])
     layout = options.table[0] if options.table else guess(payload)
     table = "sessions" if layout == "ping" else layout
     if table not in TABLES:
@@ -46,17 +53,61 @@ def decode_hex(options: argparse.Namespace, format: str) -> int:
     return 0 if fault is None else 2
 
 
-def _payload(text: str) -> bytes:
-    """The bytes of an argument, or of standard input: digits, with white space, colons, 0x and offsets of a hexdump."""
+def payload_of(text: str) -> bytes:
+    """The bytes of an argument, or of standard input: digits, with white space, colons and 0x, or a hexdump."""
     if text == "-":
         text = sys.stdin.read(_LARGEST)
-    lines = [re.sub(r"^\s*[0-9a-fA-F]{4,8}[: ]\s+|\s{2,}\S*$|\|.*\|$", " ", line) for line in text.splitlines()]
-    joined = text if len(lines) < 2 else "\n".join(lines)
-    digits = re.sub(r"0x|\\x|[\s:,]", "", joined)
+    found = {_of_hexdump(text.splitlines(), *of_program) for of_program in _OFFSETS} - {None}
+    if len(found) == 1:
+        return found.pop() or b""
     try:
-        return bytes.fromhex(digits)
+        return bytes.fromhex(re.sub(r"0x|\\x|[\s:,]", "", text))
     except ValueError:
         raise CommandError(f"{printable(text[:40])!r} is not hexadecimal") from None
+
+
+def _of_hexdump(lines: list[str], base: int, digits: str) -> bytes | None:
+    """The bytes of a hexdump with offsets of so many digits; None where the offsets are not those of the bytes.
+
+    A line has an offset, bytes and perhaps their characters; the last one may be the offset of the end. ``*`` stands
+    for repetitions of the line before it.
+    """
+    rows: list[tuple[int, str]] = []
+    repeated = set()
+    for line in filter(str.strip, lines):
+        if line.strip() == "*":
+            repeated.add(len(rows) - 1)
+            continue
+        match = re.fullmatch(_ROW % digits, line)
+        try:
+            rows.append((int(match[1], base), match[2]))  # type: ignore[index]
+        except (TypeError, ValueError):
+            return None
+    sizes = [after - before for (before, _), (after, _) in pairwise(rows)]
+    if not sizes and not (rows and rows[0][0] == 0 and rows[0][1].startswith((":", "  "))):
+        return None  # one line of digits in groups
+    if any(size <= 0 for size in sizes) or sum(sizes) > _LARGEST:
+        return None
+    width = sizes[0] if sizes and 0 not in repeated else _SHOWN
+    found = bytearray()
+    for at, ((_, rest), size) in enumerate(zip(rows, [*sizes, None], strict=True)):
+        data = _first_bytes(rest.removeprefix(":"), width)
+        if at in repeated and size and data:
+            data *= size // len(data)
+        if size is not None and len(data) != size:
+            return None
+        found += data
+    return bytes(found)
+
+
+def _first_bytes(text: str, most: int) -> bytes:
+    """The bytes of a line of a hexdump, up to its characters."""
+    data = bytearray()
+    at = 0
+    while (group := _GROUP.match(text, at)) and (not data or len(group[1]) <= 1 + (len(data) < most)):
+        data += bytes.fromhex(group[2])
+        at = group.end()
+    return bytes(data)
 
 
 def _lines(layout: str, payload: bytes) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import random
+import struct
 from itertools import pairwise
 from pathlib import Path
 from typing import IO
@@ -13,6 +14,7 @@ import pytest
 
 from msmqwire import capture
 from msmqwire.capture import Checkpoint
+from msmqwire.capture._state import LAYOUT
 from msmqwire.capture.checkpoint import State
 from msmqwire.errors import CaptureError
 from tests.capture import build
@@ -212,3 +214,10 @@ def test_a_checkpoint_is_bounded(tmp_path: Path) -> None:
     path = tmp_path / "capture"
     path.write_bytes(build.pcap(frames))
     assert 100_000 < len(read(path, limits=limits, final=False)[2].state) < 230_000
+
+
+def test_the_manual_has_the_size_of_a_full_checkpoint() -> None:
+    flow, *_ = struct.unpack_from("=H", LAYOUT, 1)
+    size = round(flow * capture.StreamLimits().streams / 2**20)
+    manual = (Path(__file__).parent.parent.parent / "docs" / "captures.md").read_text(encoding="utf-8")
+    assert f"{64 + size + 17} MiB by default: 64 of streams, {size} of what is known of 65,536" in manual
