@@ -5,6 +5,7 @@ tables: topology, notifications, messages, sessions; `msmqwire explain NAME` has
 Each use of a table reads the captures, and decodes only the columns that the statement needs. Rows
 are written as they are found. Sorts and groups that are larger than --memory go to temporary files.
 The statement cannot read or write other files, nor use the network, unless --allow-files permits it.
+The column trailing has the name of a reserved word: write it in double quotes.
 
 exit status:
   0  the result was written, and no payload that was read had a fault

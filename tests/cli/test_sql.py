@@ -10,9 +10,10 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from tests.cli.support import EXAMPLES, refused, run
+from msmqwire.capture import TABLES, table_columns
+from tests.cli.support import EXAMPLES, msmqwire, refused, run
 
-pytest.importorskip("duckdb")
+duckdb = pytest.importorskip("duckdb")
 SESSION = EXAMPLES / "message-session.pcap"
 
 
@@ -84,3 +85,11 @@ def test_a_condition_that_is_refused() -> None:
         assert complaint in refused("decode", SESSION, "--where", condition)
     message = refused("decode", SESSION, "--where", "label = 'x'", "--table", "topology")
     assert "--where label = 'x': topology lacks columns of the condition" in message
+
+
+def test_the_columns_that_need_quotes_are_those_of_the_help() -> None:
+    """Names of columns that are reserved words of SQL."""
+    query = "SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category = 'reserved'"
+    reserved = {name for (name,) in duckdb.sql(query).fetchall()}
+    assert {name for table in TABLES for name in table_columns(table) if name in reserved} == {"trailing"}
+    assert "column trailing has the name of a reserved word" in msmqwire("sql", "--help").stdout.decode()
