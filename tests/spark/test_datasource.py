@@ -190,7 +190,7 @@ def test_a_table_of_a_catalog_with_columns_is_refused(spark: SparkSession) -> No
     """Spark passes none of its options."""
     spark.sql(f"CREATE TABLE with_columns (frame BIGINT) USING msmq LOCATION '{LOCAL}'")
     try:
-        with pytest.raises(AnalysisException, match="no path: .*, or CREATE TABLE without columns: of a table with"):
+        with pytest.raises(AnalysisException, match=r"no path: .*, or CREATE TABLE without columns: of a table with"):
             spark.table("with_columns").collect()
     finally:
         spark.sql("DROP TABLE with_columns")
