@@ -92,7 +92,10 @@ def _write_rules(options: argparse.Namespace) -> int:
 def detect(
     options: argparse.Namespace, inputs: Inputs, summary: Summary | None = None
 ) -> tuple[Detector, list[str], int]:
-    """Apply the rules to the rows of a command, and add the rows to a summary; the lines and the status of reading."""
+    """Apply the rules to the rows of a command, and add the rows to a summary; the lines and the status of reading.
+
+    Payloads that cannot be decoded count with a summary, which shows them; they are no findings.
+    """
     from msmqwire.insight import COLUMNS
     from msmqwire.insight.findings import CapturedRows, Detector
     from msmqwire.insight.rules import COLUMNS as EVIDENCE
@@ -105,4 +108,4 @@ def detect(
             detector.add(table, batch)
             if summary is not None:
                 summary.add(table, batch)
-    return detector, *counts(payloads=False)
+    return detector, *counts(payloads=summary is not None)

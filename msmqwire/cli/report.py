@@ -6,7 +6,7 @@ Graphviz is installed, the frames of every figure, the meaning of every fault an
 exit status:
   0  every frame was read and every payload decoded
   1  wrong usage, or a file that cannot be read, or is no capture
-  2  something was lost: frames or streams were malformed or truncated, or one of several files is no capture
+  2  something was lost: payloads had faults, frames were malformed, or one of several files is no capture
 
 examples:
   msmqwire report capture.pcapng -o report.html

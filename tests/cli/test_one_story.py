@@ -111,7 +111,7 @@ def test_all_commands_tell_one_story(tmp_path: Path) -> None:
     assert errors.endswith(", 2 changes of machines\n")
     assert (status, errors.splitlines()[-2]) == (2, run("decode", path, "-o", tmp_path / "x.jsonl")[2].splitlines()[-1])
 
-    assert run("report", path, "-q", "-o", tmp_path / "report.html")[0] == 0
+    assert run("report", path, "-q", "-o", tmp_path / "report.html")[0] == status
     page = (tmp_path / "report.html").read_text("utf-8")
     for outcome, rule in wrong:
         assert f"outcome {outcome}; reason {rule};" in re.sub(r"<[^>]+>", " ", page).replace("  ", " ")

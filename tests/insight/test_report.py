@@ -160,6 +160,13 @@ def test_the_page_has_the_counts_and_the_texts_of_messages(tmp_path: Path) -> No
     assert f"<li>{counts.splitlines()[0]}</li>" in text[text.index('<h2 id="reading">') :]
 
 
+def test_payloads_with_faults_are_counted(tmp_path: Path) -> None:
+    status, _, said = run("report", *EXAMPLES, "-o", tmp_path / "report.html")
+    line = "3 payloads with faults: truncated 1, bad_flag 1, bad_count 1"
+    assert (status, line in said.splitlines()) == (2, True)
+    assert f"<li>{line}</li>" in (tmp_path / "report.html").read_text("utf-8")
+
+
 def test_other_files_of_a_folder_are_named_once_and_have_no_digest(tmp_path: Path) -> None:
     folder = tmp_path / "captures"
     folder.mkdir()
@@ -242,6 +249,16 @@ def test_a_browser_sorts_tables(tmp_path: Path) -> None:
     refused = text.replace("</body>", f"{click}</body>")
     path.write_text(refused, "utf-8")
     assert "aria-sort=" not in re.sub(r"<(style|script)>.*?</\1>", "", browse(path, "--dump-dom"), flags=re.DOTALL)
+
+
+def test_a_narrow_browser_scrolls_tables_alone(tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    text = re.sub(r"<meta http-equiv[^>]*>", "", report(path, *EXAMPLES))  # its lines have SHA-256
+    measure = "<script>document.title = document.documentElement.scrollWidth - innerWidth</script></body>"
+    path.write_text(text.replace("</body>", measure), "utf-8")
+    over = re.search("<title>(.*?)</title>", browse(path, "--dump-dom", "--window-size=500,900"))
+    assert over is not None
+    assert int(over[1]) <= 0
 
 
 @pytest.mark.long
