@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
@@ -70,7 +71,7 @@ class Inputs:
         """
         options = self._options
         if options.lake:
-            yield _lake_rows(options, columns), partial(_lake_counts, options)
+            yield _lake_rows(options, columns), partial(_lake_counts, options, columns)
             return
         from msmqwire.capture import read_tables
         from msmqwire.insight.groups import BLOCK_SIZE
@@ -116,9 +117,17 @@ def _lake_rows(options: argparse.Namespace, columns: Mapping[str, Collection[str
             yield table, batch
 
 
-def _lake_counts(options: argparse.Namespace, *, payloads: bool = True) -> tuple[list[str], int]:
+def _lake_counts(
+    options: argparse.Namespace, tables: Collection[str], *, payloads: bool = True
+) -> tuple[list[str], int]:
+    from msmqwire.spark import lake
     from msmqwire.spark.lake.scanning import totals
 
     total, problems = totals(options.lake)
     unread = [f"not read: {problem}" for problem in problems]
-    return described(total, total.rows, total.faults, total.encrypted, total.unread, unread, payloads=payloads)
+    rows = {table: number for table, number in total.rows.items() if table in tables}
+    faults: Mapping[str, int] = total.faults
+    if rows != total.rows:  # accounting adds up the faults of all tables
+        found = lake.batches(options.lake, "faults", ["table", "code"])
+        faults = Counter(row["code"] for batch in found for row in batch.to_pylist() if row["table"] in tables)
+    return described(total, rows, faults, total.encrypted, total.unread, unread, payloads=payloads)

@@ -93,6 +93,13 @@ def test_a_lake_says_what_its_captures_say(lake: Path, command: str, selection: 
     assert counts.startswith("39 frames: ")
 
 
+def test_a_replay_counts_the_faults_of_notifications_alone(lake: Path) -> None:
+    status, _, said = run("replay", "--lake", lake)
+    assert status == run("replay", LOCAL, OTHER, SESSION)[0] == 0
+    assert said.startswith("39 frames: 4 rows of notifications, 5 of other protocols, 0 malformed\n")
+    assert "faults" not in said
+
+
 def test_a_lake_of_an_earlier_version(lake: Path, tmp_path: Path) -> None:
     """Its notifications have no judgement: one line says what is missing and what to do, and repair deletes nothing."""
     old = shutil.copytree(lake, tmp_path / "old")
