@@ -33,7 +33,8 @@ A table has the same columns in numpy, Arrow, Parquet, JSON and Spark, in this o
 columns of [capture](#capture) come first. Types are Arrow's; an `address` is text, a `uuid` is
 `arrow.uuid` in Arrow and lower-case text in Parquet, JSON, CSV and Spark. Spark has neither unsigned integers nor
 nanoseconds: integers are wider there, and `time`, in microseconds, is followed by `time_ns`. A column is null where the
-packet lacks the field. In a row with a fault only `fault` and the columns of the capture have values.
+packet lacks the field. In a row with a fault only `fault`, `unrecognized` and the columns of the capture have values;
+where the fault is [`incomplete`](captures.md#packets-that-lost-bytes), also the columns of the fields before it.
 """
 
 AFTERWORD = """\
@@ -56,7 +57,7 @@ def table(schema: Table) -> Iterator[str]:
     yield ""
     yield "| column | type | meaning |"
     yield "|---|---|---|"
-    yield from (f"| `{column.name}` | `{column.type.name}` | {column.about} |" for column in schema.all_columns)
+    yield from (f"| `{column.name}` | `{column.type.name}` | {column.meaning} |" for column in schema.all_columns)
     if schema.violations is not None:
         yield ""
         yield "| violation | rule that is broken |"

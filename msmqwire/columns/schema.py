@@ -313,6 +313,13 @@ class Column:
     derived: bool = False
     values: Values | None = None
 
+    @property
+    def meaning(self) -> str:
+        """``about``, and the values of an enumeration that has few."""
+        names = [name for name in self.type.names if name] if isinstance(self.type, Enumeration) else []
+        few = 0 < len(names) <= 20
+        return f"{self.about}; one of {', '.join(f'`{name}`' for name in names)}" if few else self.about
+
 
 def present(presence: int, *columns: Column) -> tuple[Column, ...]:
     """Columns of one part of a packet: ``presence`` is the bit of those that have no bit of their own."""

@@ -60,11 +60,11 @@ def _every_name() -> Iterator[Explanation]:
         for name, rule in table.rules:
             yield Explanation("violation", name, table.name, f"the broken rule: {rule}")
         for column in table.all_columns:
-            yield Explanation("column", column.name, table.name, f"{column.type.name}: {column.about}", table.section)
+            yield Explanation("column", column.name, table.name, f"{column.type.name}: {column.meaning}", table.section)
         for field in table.fields:
             yield Explanation("field", field, table.name, "a field that faults name", table.section)
     for column in CAPTURE.columns:
-        yield Explanation("column", column.name, "every table", f"{column.type.name}: {column.about}")
+        yield Explanation("column", column.name, "every table", f"{column.type.name}: {column.meaning}")
     for kind_of_name, members in (("outcome", Outcome), ("rule", Rule), ("unverified", Unverified)):
         for member, meaning in _documented(members):
             yield Explanation(kind_of_name, member, "notifications", meaning, "[MS-MQCN] 3.2.5")

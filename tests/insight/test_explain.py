@@ -33,6 +33,12 @@ def test_every_name_of_a_table_is_explained(name: str) -> None:
             assert [found.where for found in explain(each) if found.kind == kind].count(name) == 1
 
 
+def test_a_column_of_few_values_names_them() -> None:
+    (found,) = explain("delivery_mode")[1:]
+    assert found.sentence == "string: UserHeader.Flags.DM; null if neither; one of `express`, `recoverable`"
+    assert "one of" not in explain("body_type_name")[0].sentence  # it has 67
+
+
 def test_properties_and_rules() -> None:
     for row in PROPERTIES:
         assert any(found.section == row.section for found in explain(row.name))
