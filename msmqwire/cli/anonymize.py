@@ -30,7 +30,7 @@ import os
 import secrets
 from typing import TYPE_CHECKING, cast
 
-from msmqwire.cli.arguments import add_quiet, add_selection, capture_files, read_options
+from msmqwire.cli.arguments import CAPTURE_HELP, add_quiet, add_selection, capture_files, read_options
 from msmqwire.cli.console import CommandError, say
 from msmqwire.cli.progress import progress
 from msmqwire.cli.target import is_terminal, open_target
@@ -44,7 +44,7 @@ _KEY_BYTES = 32
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the options to the parser."""
-    parser.add_argument("files", nargs="+", metavar="CAPTURE", help="a capture; - is standard input")
+    parser.add_argument("files", nargs="+", metavar="CAPTURE", help=CAPTURE_HELP)
     parser.add_argument("-o", "--output", required=True, metavar="SAFE", help="the capture; - is standard output")
     parser.add_argument("--key-file", metavar="FILE", help="the key of the pseudonyms; made if it does not exist")
     add_selection(parser)

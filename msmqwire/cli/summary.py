@@ -2,7 +2,7 @@
 
 tables (--table):
   totals           rows and faults of each table and file
-  hosts            an address: its roles (client, directory_server, queue_manager, router) and their evidence
+  hosts            an address: its roles (client, directory_server, queue_manager, router, scanner), their evidence
   conversations    who sends what to whom: messages, bytes, queues
   timeline         in the order of time: first messages of hosts, probes, refusals, negative acknowledgments,
                    gaps, faults
