@@ -4,9 +4,9 @@ Written are the MSMQ packets, each in new frames, with pseudonyms of the same le
   addresses    by prefix: addresses of one network stay in one network
   names        of computers, queues, servers, and the words of labels
   GUIDs, SIDs  well-known SIDs stay
-Bodies, extensions, signatures, keys and certificates become zeros. Sizes, times, numbers, flags,
-faults and violations stay, and so do offsets and gaps of streams. Frames of other protocols are not
-written, nor link layers and encapsulations.
+Bodies, extensions, signatures, keys, certificates and padding become zeros, and so do bytes of no
+packet. Sizes, times, numbers, flags, faults and violations stay, and so do offsets and gaps of
+streams. Frames of other protocols are not written, nor link layers and encapsulations.
 
 A name has one pseudonym wherever it stands. With --key-file it has the same one in other captures:
 the file is made if it does not exist; keep it to yourself. Without it the key is random and forgotten.
@@ -16,7 +16,7 @@ Packets of IPX, and notifications that cannot be read, are left out.
 exit status:
   0  every packet was written
   1  wrong usage, or a file that cannot be read or written, or is no capture
-  2  some packets were left out; standard error counts them
+  2  some packets were left out, or could not be read; standard error counts them
 
 examples:
   msmqwire anonymize incident.pcapng -o safe.pcap
@@ -69,7 +69,9 @@ def run(options: argparse.Namespace) -> int:
         say(f"{counted(done.packets, 'packet')} written")
         for reason, number in done.left_out.items():
             say(f"{counted(number, 'packet')} left out: {reason}")
-    return 2 if done.left_out or refused else 0
+        if done.losses:
+            say(f"not read: {', '.join(done.losses)}")
+    return 2 if done.left_out or done.losses or refused else 0
 
 
 def _key(name: str | None) -> bytes:

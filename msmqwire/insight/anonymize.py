@@ -17,9 +17,10 @@ import numpy as np
 from msmqwire import mqcn, mqqb
 from msmqwire.capture import TABLES, ReadOptions
 from msmqwire.capture import open as open_capture
-from msmqwire.capture.files.writing import CaptureWriter, Flow
+from msmqwire.capture.files.writing import CaptureWriter, Flow, is_writable
 from msmqwire.capture.schema import PING_PORTS
-from msmqwire.errors import MsmqWireError
+from msmqwire.columns import UNFRAMED_BIT, Payloads
+from msmqwire.errors import MsmqWireError, counted
 from msmqwire.insight.layouts import Part, byte_map, guess
 from msmqwire.insight.pseudonyms import Pseudonyms
 
@@ -31,11 +32,25 @@ if TYPE_CHECKING:
 
 __all__ = ["Anonymized", "anonymize", "anonymize_payload"]
 
-#: Fields of packets that hold contents, or what only their owner can read.
+#: Fields of packets that hold contents, or what only their owner can read. A sender need not clear its padding.
 _CONTENTS = frozenset(
-    {"EncryptionKey", "SecurityData.Signature", "SenderCert", "ExtensionData", "MessageBody", "trailing bytes"}
+    {
+        "EncryptionKey",
+        "SecurityData.Signature",
+        "SenderCert",
+        "ExtensionData",
+        "MessageBody",
+        "Padding",
+        "trailing bytes",
+    }
 )
 _BASE_HEADER = 16
+# The bytes before the data of further headers: numbers
+_SECTION, _COMPOUND = 8, 16
+# The numbers that acknowledgments begin with; of an OrderAck the rest is reserved ([MS-MQQB] 2.2.4.1)
+_ACKNOWLEDGED = 16
+# Whether a directory server speaks IP, and IPX: [MS-MQSD] 2.2.3
+_FLAGS = ("0".encode("utf-16-le"), "1".encode("utf-16-le"))
 # Of these texts only what precedes the first U+0000 is known to be text
 _UNTERMINATED = frozenset({"srmp_envelope_terminator", "soap_terminator"})
 
@@ -50,10 +65,13 @@ class Anonymized:
         The payloads that were written.
     left_out : dict of str to int
         The payloads that were not, by the reason.
+    losses : list of str
+        What of the captures cannot be read and so was not written, as numbers with their nouns.
     """
 
     packets: int = 0
     left_out: Counter[str] = field(default_factory=Counter)
+    losses: list[str] = field(default_factory=list)
 
 
 def anonymize(
@@ -101,6 +119,9 @@ def anonymize(
         for block in blocks:
             _anonymize_block(block, writer, pseudonyms, done)
             progress(blocks.stats.bytes_read)
+        done.losses = blocks.stats.describe_losses()
+        if skipped := blocks.stats.bytes_skipped:
+            done.losses.append(f"{counted(skipped, 'byte')} skipped")
     return done
 
 
@@ -110,15 +131,21 @@ def _anonymize_block(block: Block, writer: CaptureWriter, pseudonyms: Pseudonyms
         if transport not in ("udp", "tcp"):
             done.left_out[f"transport {transport}"] += 1
             continue
+        if not is_writable(place["time_ns"]):
+            done.left_out["a time before 1970 or after 2106"] += 1
+            continue
+        lost = place["lost"]
+        if lost & UNFRAMED_BIT:
+            payload, lost = bytes(len(payload) + lost - UNFRAMED_BIT), 0
         layout = _layout(place, payload)
-        rewritten = anonymize_payload(payload, layout, pseudonyms) if layout else bytes(len(payload))
+        rewritten = anonymize_payload(payload, layout, pseudonyms, lost) if layout else bytes(len(payload))
         if rewritten is None:
             done.left_out["a header or notification that cannot be read"] += 1
             continue
         src, dst = (pseudonyms.address(place[end]) for end in ("src", "dst"))
         flow = Flow(src, place["src_port"], dst, place["dst_port"])
         if transport == "udp":
-            writer.datagram(place["time_ns"], flow, rewritten)
+            writer.datagram(place["time_ns"], flow, rewritten, lost=lost)
         else:
             writer.stream(place["time_ns"], flow, rewritten, offset=place["stream_offset"])
         done.packets += 1
@@ -128,10 +155,11 @@ def _packets(block: Block) -> Iterator[tuple[dict[str, Any], bytes]]:
     columns = ("time", "src", "src_port", "dst", "dst_port", "transport", "stream_offset")
     table: Any = block.capture.to_arrow()
     times = np.asarray(block.capture["time"]).astype(np.int64)
+    lost = block.payloads.lost
     for at, row in enumerate(table.select([name for name in columns if name != "time"]).to_pylist()):
         payload = block.payloads[at]
         if payload is not None:
-            yield {**row, "time_ns": int(times[at])}, bytes(payload)
+            yield {**row, "time_ns": int(times[at]), "lost": 0 if lost is None else int(lost[at])}, bytes(payload)
 
 
 def _layout(place: dict[str, Any], payload: bytes) -> str:
@@ -141,7 +169,7 @@ def _layout(place: dict[str, Any], payload: bytes) -> str:
     return guess(payload) if payload[4:8] == b"LIOR" else ""
 
 
-def anonymize_payload(payload: bytes, layout: str, pseudonyms: Pseudonyms) -> bytes | None:
+def anonymize_payload(payload: bytes, layout: str, pseudonyms: Pseudonyms, lost: int = 0) -> bytes | None:
     """A payload with pseudonyms and without contents, of the same size, fault and violations; None if there is none.
 
     Parameters
@@ -149,27 +177,30 @@ def anonymize_payload(payload: bytes, layout: str, pseudonyms: Pseudonyms) -> by
     payload : bytes
     layout : {"topology", "ping", "messages", "sessions"}
         What it is.
+    lost : int
+        The bytes that it had after those captured.
     """
     rewritten = bytearray(payload)
     for part in byte_map(layout, payload):
         rewritten[part.start : part.end] = _rewritten(part, payload[part.start : part.end], pseudonyms)
-    if layout == "messages" and not _rewrite_message(payload, rewritten, pseudonyms):
+    outcome = _outcome(layout, payload, lost)
+    fault = outcome[0][0]
+    if layout == "messages" and not _rewrite_message(payload, rewritten, fault, pseudonyms):
         return None
-    outcome = _outcome(layout, payload)
-    if (fault := outcome[0][0]) is not None:
+    if fault is not None and fault["code"] != "incomplete":
         # After it the layout need not hold
         known = [part.end for part in byte_map(layout, payload) if part.start <= fault["offset"]]
         after = max([*known[-1:], _BASE_HEADER if layout in ("messages", "sessions") else 0])
         rewritten[after:] = bytes(len(payload[after:]))
     found = bytes(rewritten)
-    return found if outcome == _outcome(layout, found) else None
+    return found if outcome == _outcome(layout, found, lost) else None
 
 
-def _outcome(layout: str, payload: bytes) -> list[Any]:
+def _outcome(layout: str, payload: bytes, lost: int) -> list[Any]:
     """The fault and the violations of a payload; for a notification, of its body as well."""
     kind = TABLES["sessions" if layout == "ping" else layout]
     options = {"transport": "udp" if layout in ("topology", "ping") else "tcp"} if kind.takes_transport else {}
-    rows: Any = kind.decode_batch([payload], **options).to_arrow()
+    rows: Any = kind.decode_batch(Payloads.of([payload], lost=[lost]), **options).to_arrow()
     found = [rows["fault"].to_pylist(), rows["violations"].to_pylist()]
     if layout == "messages" and rows["notification"].to_pylist() == ["plain"]:
         changes: Any = mqcn.decode_batch([rows["body"][0].as_py()]).to_arrow()
@@ -187,6 +218,10 @@ def _rewritten(part: Part, data: bytes, pseudonyms: Pseudonyms) -> bytes:
         return _text(data, pseudonyms)
     if name == "SecurityID":
         return _guid(data, pseudonyms) if len(data) == 16 and data[:1] != b"\1" else pseudonyms.sid(data)
+    if name == "ProviderInfo":
+        return data[:4] + _text(data[4:], pseudonyms)
+    if name == "IPX fields":
+        return _networks(data, pseudonyms)
     if name == "ConnectedNetworkArray":
         return b"".join(_guid(data[at : at + 16], pseudonyms) for at in range(0, len(data), 16))
     if name in _CONTENTS or kind == "pad":
@@ -205,39 +240,59 @@ def _text(data: bytes, pseudonyms: Pseudonyms) -> bytes:
     return pseudonyms.text(units).encode("utf-16-le", "surrogatepass") + bytes(odd)
 
 
+def _networks(data: bytes, pseudonyms: Pseudonyms) -> bytes:
+    """IPXNetworkCount and the numbers of networks of a request: [MS-MQSD] 2.2.2. Nothing else is known after them."""
+    end = min(4 + 4 * int.from_bytes(data[:4], "little"), len(data) // 4 * 4)
+    numbers = (int.from_bytes(data[at : at + 4], "little") for at in range(4, end, 4))
+    found = data[:4] + b"".join(pseudonyms.network(number).to_bytes(4, "little") for number in numbers)
+    return found + bytes(len(data) - len(found))
+
+
 def _server_array(data: bytes, pseudonyms: Pseudonyms) -> bytes:
     """The names of servers; the two flags in front of each stay: [MS-MQSD] 2.2.3."""
     comma = ",".encode("utf-16-le")
-    entries, start = [], 0
+    entries: list[bytes] = []
+    start = 0
     for at in range(0, len(data) + 1, 2):
         if data[at : at + 2] == comma or at + 1 >= len(data):
-            entries.append(data[start : start + 4] + _text(data[start + 4 : at], pseudonyms))
-            start = at
-            entries.append(data[at : at + 2])
+            name = start
+            while name < min(start + 4, at) and data[name : name + 2] in _FLAGS:
+                name += 2
+            entries += data[start:name], _text(data[name:at], pseudonyms), data[at : at + 2]
             start = at + 2
     return b"".join(entries)
 
 
-def _rewrite_message(payload: bytes, rewritten: bytearray, pseudonyms: Pseudonyms) -> bool:
+def _rewrite_message(
+    payload: bytes, rewritten: bytearray, fault: dict[str, Any] | None, pseudonyms: Pseudonyms
+) -> bool:
     """Rewrite further headers, and the body of a notification or acknowledgment; whether that was possible."""
-    batch = mqqb.decode_batch([payload])
-    row: Any = batch.to_arrow().to_pylist()[0]
     (further,) = [part for part in byte_map("messages", payload) if part.name == "further headers"] or (None,)
-    if row["fault"] is not None:
+    if fault is not None:
         if further is not None:
             # Which bytes of headers are names is known from whole headers only; the first one begins with numbers
-            at = row["fault"]["offset"]
-            start = at + 8 if further.start <= at < further.start + 8 else further.start
-            rewritten[start : further.end] = bytes(max(further.end - start, 0))
+            size = _COMPOUND if fault["field"].startswith("CompoundMessageHeader") else _SECTION
+            known = further.start + size if fault["offset"] in range(further.start, further.start + _COMPOUND) else 0
+            start = min(max(further.start, known), further.end)
+            rewritten[start : further.end] = bytes(further.end - start)
         return True
-    if _UNTERMINATED & set(row["violations"]) or (row["destination_queues"] is not None and not _is_canonical(payload)):
+    batch = mqqb.decode_batch([payload])
+    row: Any = batch.to_arrow().to_pylist()[0]
+    if _UNTERMINATED & set(row["violations"]):
         return False
-    for name in ("srmp_envelope", "soap_header", "soap_body"):
-        _rewrite_span(batch[name], payload, rewritten, lambda data: _text(data, pseudonyms))
-    for name in ("http_body", "multi_queue_signature", "trailing"):
-        _rewrite_span(batch[name], payload, rewritten, lambda data: bytes(len(data)))
-    if further is not None:
+    if further is not None and row["destination_queues"] is not None:
+        if not _is_canonical(payload):
+            return False
         _rewrite_queues(batch, further, payload, rewritten, pseudonyms)
+    elif further is not None:
+        rewritten[further.start : further.end] = bytes(further.end - further.start)
+    for name in ("srmp_envelope", "soap_header", "soap_body"):
+        if row[name] is not None:
+            _rewrite_span(batch[name], _SECTION, payload, rewritten, lambda data: _text(data, pseudonyms))
+    if row["http_body"] is not None:
+        _rewrite_span(batch["http_body"], _COMPOUND, payload, rewritten, lambda data: bytes(len(data)))
+    for name in ("multi_queue_signature", "trailing"):
+        _rewrite_span(batch[name], 0, payload, rewritten, lambda data: bytes(len(data)))
     start, size = int(batch["body"].offset[0]), int(batch["body"].length[0])
     if row["notification"] == "plain":
         body = _notification(payload[start : start + size], pseudonyms)
@@ -246,9 +301,10 @@ def _rewrite_message(payload: bytes, rewritten: bytearray, pseudonyms: Pseudonym
         rewritten[start : start + size] = body
     elif row["kind"] != "user_message":
         # The body says which messages it acknowledges
-        known = row["acknowledged_source_queue_manager"]
         body = payload[start : start + size]
-        rewritten[start : start + size] = _replaced(body, [known] if known else [], pseudonyms)
+        source = row["acknowledged_source_queue_manager"]
+        body = body[:_ACKNOWLEDGED] + bytes(size - _ACKNOWLEDGED) if source is None else body
+        rewritten[start : start + size] = _replaced(body, [source] if source else [], pseudonyms)
     return True
 
 
@@ -260,8 +316,12 @@ def _is_canonical(payload: bytes) -> bool:
         return False
 
 
-def _rewrite_span(column: Any, payload: bytes, rewritten: bytearray, how: Callable[[bytes], bytes]) -> None:
+def _rewrite_span(
+    column: Any, head: int, payload: bytes, rewritten: bytearray, how: Callable[[bytes], bytes]
+) -> None:  # fmt: skip
+    """Rewrite the data of a header; the ``head`` bytes before the data stay."""
     start, size = int(column.offset[0]), int(column.length[0])
+    rewritten[start - head : start] = payload[start - head : start]
     rewritten[start : start + size] = how(payload[start : start + size])
 
 

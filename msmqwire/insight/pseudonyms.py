@@ -32,8 +32,12 @@ _IPV4 = r"(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?![\w.])"
 _IPV6 = r"(?:(?<=TCP:)|(?<![\w:]))(?:[0-9A-Fa-f]{0,4}:){2,7}[0-9A-Fa-f]{0,4}(?![\w:])"
 # Network and node, as SPX names it
 _IPX = r"(?<![\w.])[0-9A-Fa-f]{8}[:.][0-9A-Fa-f]{12}(?![\w:])"
-_PARTS = re.compile(rf"(?P<guid>{guids.PATTERN})|(?P<ipx>{_IPX})|(?P<ipv4>{_IPV4})|(?P<ipv6>{_IPV6})|(?P<word>[^\W_]+)")
-_WORD = re.compile(r"[^\W_]+")
+# A letter or digit; of other scripts also their marks, symbols and characters without a meaning, but no punctuation
+_LETTER = r"(?:[^\W_]|[^\x00-\xbf\u2000-\u206f\u3000-\u303f])"
+_PARTS = re.compile(
+    rf"(?P<guid>{guids.PATTERN})|(?P<ipx>{_IPX})|(?P<ipv4>{_IPV4})|(?P<ipv6>{_IPV6})|(?P<word>{_LETTER}+)"
+)
+_WORD = re.compile(rf"{_LETTER}+")
 # Letters of other scripts become ideographs: of the basic plane one code unit, of the others two
 _IDEOGRAPHS, _IDEOGRAPH_COUNT = 0x4E00, 0x51A0
 _FURTHER_IDEOGRAPHS, _FURTHER_COUNT = 0x20000, 0xA6D0
@@ -122,9 +126,13 @@ class Pseudonyms:
     def _ipx(self, text: str) -> str:
         """A network and a node; nodes of a network stay in one, and the node of broadcasts stays."""
         network, node = text[:8].lower(), text[9:].lower()
-        found = self._digest("ipx", network).hex()[:8] if network.strip("0") else network
+        found = f"{self.network(int(network, 16)):08x}"
         node = node if node == "f" * 12 else self._digest("ipx", network, node).hex()[:12]
         return (found.upper() if text.isupper() else found) + text[8] + (node.upper() if text.isupper() else node)
+
+    def network(self, number: int) -> int:
+        """The number of a network of IPX; 0, the network where it is said, stays."""
+        return int.from_bytes(self._digest("ipx", f"{number:08x}")[:4], "big") if number else 0
 
     def text(self, text: str) -> str:
         """A text with pseudonyms for its words, GUIDs and addresses, of the same length in UTF-16 code units."""

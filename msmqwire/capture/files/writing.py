@@ -14,12 +14,14 @@ _MAGIC_NANOSECONDS = 0xA1B23C4D
 _LINK_RAW = 101
 _LARGEST_FRAME = 65535
 _TCP, _UDP = 6, 17
-_SYN, _PSH, _ACK = 0x02, 0x08, 0x10
+_SYN, _RST, _PSH, _ACK = 0x02, 0x04, 0x08, 0x10
 _HOP_LIMIT = 64
+_SECOND = 1_000_000_000
 #: Bytes of a stream in one frame: with the headers of IPv6 and TCP they fit in an Ethernet frame.
 _SEGMENT = 1440
-_MOST_IN_DATAGRAM = 65507
-#: The sequence number of the first byte of a stream: that of its SYN is 0.
+#: By the version of IP: only the total length of IPv4 counts its own header
+_MOST_IN_DATAGRAM = {4: 65507, 6: 65527}
+#: The sequence number of the first byte of a stream, after that of its SYN.
 _FIRST_BYTE = 1
 
 
@@ -51,11 +53,16 @@ class Flow:
         return Flow(self.dst, self.dst_port, self.src, self.src_port)
 
 
+def is_writable(time: int) -> bool:
+    """Whether a capture can have a time, in nanoseconds since 1970: its seconds have 32 bits."""
+    return 0 <= time < _SECOND << 32
+
+
 class CaptureWriter:
     """Writes frames without a link layer (LINKTYPE_RAW).
 
     The first bytes of a stream are preceded by the three packets that open its connection, so that a reader knows
-    where both streams begin. No connection is closed.
+    where both streams begin. A connection is closed only where another one follows on its ports.
 
     Parameters
     ----------
@@ -76,26 +83,31 @@ class CaptureWriter:
 
     def __init__(self, file: SupportsWrite[bytes]) -> None:
         self._file = file
+        # Sequence numbers of each flow: of its SYN, and of the next byte
+        self._first: dict[Flow, int] = {}
         self._written: dict[Flow, int] = {}
         file.write(struct.pack("<IHHiIII", _MAGIC_NANOSECONDS, 2, 4, 0, 0, _LARGEST_FRAME, _LINK_RAW))
 
-    def datagram(self, time: int, flow: Flow, payload: bytes) -> None:
+    def datagram(self, time: int, flow: Flow, payload: bytes, *, lost: int = 0) -> None:
         """Write a datagram of UDP.
 
         Parameters
         ----------
         time : int
             Nanoseconds since 1970, UTC.
+        lost : int
+            The bytes that it had after those in ``payload``, as a snapshot length cuts it.
 
         Raises
         ------
         ValueError
             The payload is too large for a datagram, or a capture cannot have the time.
         """
-        if len(payload) > _MOST_IN_DATAGRAM:
-            raise ValueError(f"{len(payload):,} bytes do not fit in a datagram")
-        header = struct.pack(">4H", flow.src_port, flow.dst_port, 8 + len(payload), 0)
-        self._frame(time, flow, _UDP, header, 6, payload)
+        size = len(payload) + lost
+        if size > _MOST_IN_DATAGRAM[ip_address(flow.src).version]:
+            raise ValueError(f"{size:,} bytes do not fit in a datagram")
+        header = struct.pack(">4H", flow.src_port, flow.dst_port, 8 + size, 0)
+        self._frame(time, flow, _UDP, header, 6, payload, lost)
 
     def stream(self, time: int, flow: Flow, data: bytes, *, offset: int | None = None) -> None:
         """Write bytes of a TCP stream, in as many frames as necessary.
@@ -105,7 +117,8 @@ class CaptureWriter:
         time : int
             Nanoseconds since 1970, UTC.
         offset : int, optional
-            Where they begin in the stream; by default after the bytes written before.
+            Where they begin in the stream; by default after the bytes written before. A place before these is one
+            in the stream of another connection, on the same ports.
 
         Raises
         ------
@@ -115,18 +128,29 @@ class CaptureWriter:
         if flow not in self._written:
             self._open(time, flow)
         if offset is not None:
-            self._written[flow] = _FIRST_BYTE + offset
+            if self._first[flow] + _FIRST_BYTE + offset < self._written[flow]:
+                self._close(time, flow)
+                self._open(time, flow)
+            self._written[flow] = self._first[flow] + _FIRST_BYTE + offset
         for start in range(0, len(data), _SEGMENT):
             self._segment(time, flow, _PSH | _ACK, data[start : start + _SEGMENT])
 
     def _open(self, time: int, flow: Flow) -> None:
         """The three packets that open a connection."""
         back = flow.reverse
-        self._written[flow] = self._written[back] = 0
+        for sender in (flow, back):
+            self._first[sender] = self._written.setdefault(sender, 0)
         for sender, flags in ((flow, _SYN), (back, _SYN | _ACK)):
             self._segment(time, sender, flags, b"")
-            self._written[sender] = _FIRST_BYTE
+            self._written[sender] += _FIRST_BYTE
         self._segment(time, flow, _ACK, b"")
+
+    def _close(self, time: int, flow: Flow) -> None:
+        """Reset both streams of a connection."""
+        for sender in (flow, flow.reverse):
+            self._segment(time, sender, _RST | _ACK, b"")
+            # The SYN of another connection has another number
+            self._written[sender] += 1
 
     def _segment(self, time: int, flow: Flow, flags: int, data: bytes) -> None:
         sequence = self._written[flow]
@@ -136,18 +160,20 @@ class CaptureWriter:
         self._frame(time, flow, _TCP, header, 16, data)
         self._written[flow] = sequence + len(data)
 
-    def _frame(self, time: int, flow: Flow, protocol: int, header: bytes, checksum_at: int, data: bytes) -> None:
+    def _frame(
+        self, time: int, flow: Flow, protocol: int, header: bytes, checksum_at: int, data: bytes, lost: int = 0
+    ) -> None:  # fmt: skip
         src, dst = ip_address(flow.src), ip_address(flow.dst)
-        size = len(header) + len(data)
+        size = len(header) + len(data) + lost
         pseudo = src.packed + dst.packed + struct.pack(">II", size, protocol)
         # 0 would say that there is none (RFC 768)
         checksum = _checksum(pseudo + header + data) or 0xFFFF
         body = header[:checksum_at] + checksum.to_bytes(2, "big") + header[checksum_at + 2 :] + data
         frame = _ip_header(src, dst, protocol, size) + body
-        seconds, nanoseconds = divmod(time, 1_000_000_000)
-        if not 0 <= seconds < 1 << 32:
+        seconds, nanoseconds = divmod(time, _SECOND)
+        if not is_writable(time):
             raise ValueError(f"a capture has no time of {seconds:,} seconds since 1970")
-        self._file.write(struct.pack("<4I", seconds, nanoseconds, len(frame), len(frame)) + frame)
+        self._file.write(struct.pack("<4I", seconds, nanoseconds, len(frame), len(frame) + lost) + frame)
 
 
 def _ip_header(src: IPv4Address | IPv6Address, dst: IPv4Address | IPv6Address, protocol: int, size: int) -> bytes:
