@@ -45,6 +45,7 @@ _FURTHER_IDEOGRAPHS, _FURTHER_COUNT = 0x20000, 0xA6D0
 _BYTES = tuple(tuple(map(str, numbers)) for numbers in (range(1, 10), range(10, 100), range(100, 255)))
 _FIRST_BYTES = (*_BYTES[:2], tuple(text for text in _BYTES[2] if int(text) < 224 and text != "127"))
 _NT_AUTHORITY, _DOMAIN, _FIRST_ACCOUNT = 5, 21, 1000
+_WELL_KNOWN = 2
 
 
 class Pseudonyms:
@@ -202,14 +203,20 @@ class Pseudonyms:
         return "".join(letters)
 
     def sid(self, sid: bytes) -> bytes:
-        """A SID ([MS-DTYP] 2.4.2.2) with pseudonyms for its domain and its account; well-known SIDs stay."""
+        """A SID ([MS-DTYP] 2.4.2.2) with pseudonyms for its domain and its account; well-known SIDs stay.
+
+        The numbers after the first one become pseudonyms also where they are those of a service, of a pool of
+        applications, or of an account of Entra ID.
+        """
         if len(sid) < 8 or len(sid) != 8 + 4 * sid[1]:
             return bytes(len(sid))
         head, numbers = sid[:8], list(struct.unpack(f"<{sid[1]}I", sid[8:]))
-        if int.from_bytes(sid[2:8], "big") != _NT_AUTHORITY or numbers[:1] != [_DOMAIN]:
+        is_of_domain = int.from_bytes(sid[2:8], "big") == _NT_AUTHORITY and numbers[:1] == [_DOMAIN]
+        # Well-known SIDs are of a domain, or this short; the numbers of others are hashes of names, or a GUID
+        if not is_of_domain and len(numbers) <= _WELL_KNOWN:
             return sid
         for place in range(1, len(numbers)):
-            is_account = place == 4
+            is_account = is_of_domain and place == 4
             if is_account and numbers[place] < _FIRST_ACCOUNT:
                 continue
             (number,) = struct.unpack(

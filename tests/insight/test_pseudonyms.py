@@ -190,6 +190,13 @@ def test_sids() -> None:
     assert PSEUDONYMS.sid(sid(18)) == sid(18)
     assert PSEUDONYMS.sid(sid(0, authority=1)) == sid(0, authority=1)
     assert PSEUDONYMS.sid(b"no sid") == bytes(6)
+    assert PSEUDONYMS.sid(sid(32, 544)) == sid(32, 544)
+    # Of a service, of a pool of applications, and of an account of Entra ID, whose numbers are its GUID
+    for first_number, authority in ((80, 5), (82, 5), (1, 12)):
+        given = sid(first_number, 0xA1B2C3D4, 600, 0xC1D2E3F4, 0xD1E2F3A4, authority=authority)
+        found = PSEUDONYMS.sid(given)
+        assert found[:12] == given[:12]
+        assert all(found[at : at + 4] != given[at : at + 4] for at in range(12, len(given), 4))
 
 
 @pytest.mark.parametrize(
