@@ -210,7 +210,7 @@ class Condition:
     Raises
     ------
     SqlError
-        No table has its columns, or DuckDB is not installed.
+        It is empty, no table has its columns, or DuckDB is not installed.
 
     Examples
     --------
@@ -219,6 +219,8 @@ class Condition:
     """
 
     def __init__(self, text: str) -> None:
+        if not text.strip():
+            raise SqlError("the condition is empty")
         self.text = text
         words = {word.lower() for word in _WORDS.findall(_TEXTS.sub("", text))}
         named = {name for table in TABLES for name in table_columns(table) if name in words}
@@ -227,19 +229,21 @@ class Condition:
             raise SqlError(f"no table has all of these columns: {', '.join(sorted(named))}")
         self._columns = frozenset(named)
         self._database = sandboxed()
+        self._checked: pa.Schema | None = None
 
     def columns(self, table: str) -> tuple[str, ...]:
         """The columns of a table that the condition needs."""
         return tuple(name for name in table_columns(table) if name in self._columns)
 
     def check(self, schema: pa.Schema) -> None:
-        """Refuse a condition that DuckDB cannot judge on rows of a schema.
+        """Refuse a condition that DuckDB cannot judge on single rows of a schema, as with an aggregate.
 
         Raises
         ------
         SqlError
         """
-        self._mask(schema.empty_table())
+        self._found(f"SELECT 1 FROM rows WHERE ({self.text}\n)", schema.empty_table())
+        self._checked = schema
 
     def rows(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The rows for which it is true.
@@ -249,15 +253,17 @@ class Condition:
         SqlError
             DuckDB cannot judge a row.
         """
+        if batch.schema != self._checked:
+            self.check(batch.schema)
         if not batch.num_rows:
             return batch
-        mask = self._mask(pa.Table.from_batches([batch]))
+        statement = f"SELECT CAST(({self.text}\n) AS BOOLEAN) AS found FROM rows"
+        mask = self._found(statement, pa.Table.from_batches([batch]))["found"]
         return batch.filter(mask.combine_chunks(), null_selection_behavior="drop")
 
-    def _mask(self, table: pa.Table) -> Any:
+    def _found(self, statement: str, table: pa.Table) -> pa.Table:
         with _errors():
             self._database.register("rows", table)
-            relation = self._database.sql(f"SELECT CAST(({self.text}\n) AS BOOLEAN) AS found FROM rows")
-            found = pa.RecordBatchReader.from_stream(relation).read_all()
+            found = pa.RecordBatchReader.from_stream(self._database.sql(statement)).read_all()
             self._database.unregister("rows")
-        return found["found"]
+        return found

@@ -193,6 +193,16 @@ def test_a_condition_of_no_rows(captures: list[Path]) -> None:
     assert condition.rows(batch.slice(0, 0)).equals(batch.slice(0, 0))
 
 
+@pytest.mark.parametrize(
+    "text", ["count(*) > 0", "max(frame) > 1", "row_number() OVER () = 1", "unnest([frame > 0, frame > 1])", " "]
+)
+def test_a_condition_of_more_than_a_row_is_refused(captures: list[Path], text: str) -> None:
+    """Batches are judged one by one, so it would hold within each of them."""
+    batch = next(iter(read_table(captures, "messages", columns=["frame"], dictionaries=False)))
+    with pytest.raises(SqlError, match=r"aggregate|window|UNNEST|empty"):
+        Condition(text).rows(batch)
+
+
 def test_a_condition_knows_its_tables() -> None:
     assert Condition("label = 'servers'").tables == ("messages",)
     assert Condition("label = 'servers' AND src = ''").columns("messages") == ("src", "label")
