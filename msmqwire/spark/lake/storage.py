@@ -72,7 +72,8 @@ class Storage:
         if "://" in text:
             return cls(text.rstrip("/"), dict(options or {}))
         path = os.path.abspath(text)
-        if found := _MISREAD.search(path):
+        # Windows has backslashes in every path
+        if found := _MISREAD.search(path.replace(os.sep, "/")):
             raise LakeError(f"{path!r}: deltalake cannot open a folder whose path has {found[0]!r}; choose another")
         return cls(path, dict(options or {}))
 
