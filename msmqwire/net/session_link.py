@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any, TypeVar
 
 from msmqwire.session import Event, Session
 
 _READ_SIZE = 1 << 16
 _MOST_UNSENT = 1 << 16
 _CLOSE_TIMEOUT = 1.0  # seconds for the last bytes to reach the peer
+
+_Result = TypeVar("_Result")
 
 
 def reason_of(error: OSError) -> str:
@@ -49,7 +52,8 @@ class Link:
         self._is_handling = False
         self._has_ended = False
         self._flush_is_due = False
-        self._reading: asyncio.Task[bytes] | None = None
+        self._detail = "the peer closed the connection"
+        self._waiting: asyncio.Task[Any] | None = None
         self._timer: asyncio.TimerHandle | None = None
 
     async def run(self) -> None:
@@ -57,36 +61,39 @@ class Link:
 
         An exception of ``handle`` ends the connection without an acknowledgment of its messages.
         """
-        detail = "the peer closed the connection"
         try:
             self._flush()
-            while data := await self._read():
+            while data := await self._of_the_peer(self._reader.read(_READ_SIZE)):
                 async with self._lock:
                     await self._receive(data)
                 if self._writer.transport.get_write_buffer_size() > _MOST_UNSENT + self._session.unacknowledged_bytes:
                     # The peer does not read: take no more from it than it takes
-                    await self._writer.drain()
-        except OSError as error:
-            detail = f"the connection was lost: {reason_of(error)}"
+                    await self._of_the_peer(self._writer.drain())
         except BaseException:
             self._writer.transport.abort()
             raise
         finally:
             if self._timer is not None:
                 self._timer.cancel()
-            self._notify(self._session.connection_lost(self._loop.time(), detail))
+            self._notify(self._session.connection_lost(self._loop.time(), self._detail))
         await self._close()
 
-    async def _read(self) -> bytes:
-        """The next bytes; none when the connection or the session has ended."""
-        if self._has_ended:
-            return b""
-        self._reading = self._loop.create_task(self._reader.read(_READ_SIZE))
+    async def _of_the_peer(self, wait: Coroutine[Any, Any, _Result]) -> _Result | None:
+        """What a wait for the peer gives; None when the session or its connection ends, or has ended."""
+        waiting: asyncio.Task[_Result] = self._loop.create_task(wait)
+        self._waiting = waiting
         try:
-            await asyncio.wait([self._reading])
+            if not self._has_ended:
+                await asyncio.wait([waiting])
         finally:
-            self._reading.cancel()
-        return b"" if self._reading.cancelled() else self._reading.result()
+            waiting.cancel()
+        if not waiting.done() or waiting.cancelled():
+            return None
+        try:
+            return waiting.result()
+        except OSError as error:  # not one of the handler
+            self._detail = f"the connection was lost: {reason_of(error)}"
+            return None
 
     async def _receive(self, data: bytes) -> None:
         self._is_handling = True
@@ -126,8 +133,8 @@ class Link:
         self._has_ended = True
         with contextlib.suppress(OSError):
             self._writer.write_eof()
-        if self._reading is not None:
-            self._reading.cancel()
+        if self._waiting is not None:
+            self._waiting.cancel()
 
     def _schedule(self) -> None:
         if self._timer is not None:
