@@ -56,6 +56,8 @@ if TYPE_CHECKING:
     from msmqwire.session import Event, MessageReceived
 
 _MOST_FILES = 1 << 16
+_MOST_SESSIONS = 4096
+_KEPT_FILES = 64
 _NOTIFY_QUEUE = "private$\\notify_queue$"
 _MOST_LINES = 100  # about sessions and messages that are not accepted
 
@@ -127,7 +129,7 @@ async def _receive(
     from msmqwire.net import serve
     from msmqwire.session import MessageLimit
 
-    _raise_limit_of_files()
+    most = _most_sessions()
     # An output that cannot be written is the error of the command
     logging.getLogger("msmqwire.net").addHandler(logging.NullHandler())
     receiver = _Receiver(options.count, output)
@@ -139,6 +141,7 @@ async def _receive(
         identifier=options.queue_manager,
         accepts=accepts,
         limit=None if options.count is None else MessageLimit(options.count),
+        max_sessions=most,
         watch=receiver.watch,
     )
     await _start(server, hosts, options)
@@ -164,7 +167,7 @@ async def _start(server: SessionServer, hosts: Sequence[str], options: argparse.
             await server.answer_pings(options.ping_port)
     except OSError as error:
         await server.close()
-        place = f"{', '.join(hosts)} port {options.port}"
+        place = error.filename or f"{', '.join(hosts)} port {options.port}"
         raise CommandError(f"cannot listen on {place}: {reason_of(error)}") from None
 
 
@@ -213,10 +216,10 @@ class _Receiver:
             say("further sessions that are closed are not reported")
 
 
-def _raise_limit_of_files() -> None:
-    """Allow as many connections as the system does."""
+def _most_sessions() -> int:
+    """The number of sessions that leaves descriptors for files; allow as many descriptors as the system does."""
     if sys.platform == "win32":  # it has no such limit
-        return
+        return _MOST_SESSIONS
     import resource
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -224,3 +227,8 @@ def _raise_limit_of_files() -> None:
     if soft != resource.RLIM_INFINITY and soft < wanted:
         with contextlib.suppress(OSError, ValueError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return _MOST_SESSIONS
+    # Those that are refused take descriptors for a while
+    return max(1, min(_MOST_SESSIONS, soft // 4 if soft < 4 * _KEPT_FILES else soft - 2 * _KEPT_FILES))

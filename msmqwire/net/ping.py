@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable
 from uuid import UUID
 
+from msmqwire.net.host_addresses import Address, addresses_of, open_socket
 from msmqwire.net.socket_errors import Backoff, error_name, is_unusable
 from msmqwire.session import PING_RESPONSE_TIMEOUT, PingClient, answer_ping
 
@@ -24,23 +25,21 @@ async def ping(host: str, port: int, *, identifier: UUID, cookie: int = 1) -> bo
     OSError
         The host cannot be resolved, or none of its addresses can be reached.
     """
-    loop = asyncio.get_running_loop()
-    # A name may have addresses of which only one is answered, or can be reached
-    found = await loop.getaddrinfo(host, port, type=socket.SOCK_DGRAM)
-    addresses = dict.fromkeys(str(each[4][0]) for each in found)
-    errors: list[OSError] = []
-    for address in addresses:
+    # A name may have addresses of which only one can be reached, and is answered
+    failures: list[OSError] = []
+    found = await addresses_of(host, port, socket.SOCK_DGRAM)
+    for address in found:
         try:
-            if await _ping_address((address, port), identifier, cookie):
+            if await _ping_address(address, identifier, cookie):
                 return True
         except OSError as error:
-            errors.append(error)
-    if len(errors) == len(addresses):
-        raise errors[0]
+            failures.append(error)
+    if len(failures) == len(found):
+        raise failures[-1]
     return False
 
 
-async def _ping_address(address: tuple[str, int], identifier: UUID, cookie: int) -> bool:
+async def _ping_address(address: Address, identifier: UUID, cookie: int) -> bool:
     client = PingClient(identifier)
     client.cookie = cookie - 1
     loop = asyncio.get_running_loop()
@@ -87,7 +86,7 @@ class PingServer(asyncio.DatagramProtocol):
     Parameters
     ----------
     address : (str, int)
-        Host and port.
+        An address, of IPv6 with its zone, and a port.
     identifier : uuid.UUID
         The identifier of this queue manager.
     refuses : callable
@@ -101,7 +100,7 @@ class PingServer(asyncio.DatagramProtocol):
         The errors of the socket by name.
     """
 
-    def __init__(self, address: tuple[str, int], identifier: UUID, refuses: Callable[[str], bool]) -> None:
+    def __init__(self, address: Address, identifier: UUID, refuses: Callable[[str], bool]) -> None:
         self.address = address
         self.errors: Counter[str] = Counter()
         self._identifier = identifier
@@ -118,9 +117,14 @@ class PingServer(asyncio.DatagramProtocol):
         OSError
             The address cannot be bound.
         """
-        loop = asyncio.get_running_loop()
-        self._transport, _ = await loop.create_datagram_endpoint(lambda: self, local_addr=self.address)
-        self.address = self._transport.get_extra_info("sockname")[:2]
+        opened = open_socket(self.address, socket.SOCK_DGRAM)
+        try:
+            loop = asyncio.get_running_loop()
+            self._transport, _ = await loop.create_datagram_endpoint(lambda: self, sock=opened)
+        except BaseException:
+            opened.close()
+            raise
+        self.address = self.address[0], opened.getsockname()[1]
 
     def close(self) -> None:
         """Close the socket."""

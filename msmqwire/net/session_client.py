@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from types import TracebackType
@@ -12,6 +13,7 @@ from uuid import UUID
 
 from msmqwire import mqqb
 from msmqwire.errors import SessionError, counted
+from msmqwire.net.host_addresses import addresses_of
 from msmqwire.net.ping import ping
 from msmqwire.net.session_link import Link, reason_of
 from msmqwire.session import (
@@ -256,8 +258,7 @@ class SessionClient:
         try:
             if self._ping_port is not None:
                 await self._ping(hop.host, self._ping_port)
-            async with asyncio.timeout(self._session.settings.retry_timeout):
-                reader, writer = await asyncio.open_connection(hop.host, self._port)
+            reader, writer = await self._open_connection(hop.host)
         except (OSError, TimeoutError) as error:
             self.failure = f"cannot connect to {hop.host} port {self._port}: {reason_of(error)}"
             self._notify(self._session.connection_lost(loop.time(), self.failure))
@@ -271,6 +272,22 @@ class SessionClient:
             await link.run()
         finally:
             self._link = None
+
+    async def _open_connection(self, host: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """A connection to the first address of a host that accepts one; each has the same time."""
+        timeout = self._session.settings.retry_timeout
+        async with asyncio.timeout(timeout):
+            found = await addresses_of(host, self._port, socket.SOCK_STREAM)
+        failures: dict[str, str] = {}
+        for address in found:
+            try:
+                async with asyncio.timeout(timeout):
+                    return await asyncio.open_connection(*address)
+            except OSError as error:
+                failures[address[0]] = reason_of(error)
+        if len(set(failures.values())) == 1:
+            raise OSError(failures.popitem()[1])
+        raise OSError(", ".join(f"{address}: {reason}" for address, reason in failures.items()))
 
     async def _ping(self, host: str, port: int) -> None:
         self._pings += 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import logging
+import socket
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from types import TracebackType
@@ -12,9 +13,11 @@ from typing import Self
 from uuid import UUID, uuid4
 
 from msmqwire import mqqb
+from msmqwire.net.host_addresses import address_of, addresses_of, bind_all
 from msmqwire.net.ping import PingServer
 from msmqwire.net.session_client import SESSION_PORT
-from msmqwire.net.session_link import Link
+from msmqwire.net.session_link import Link, reason_of
+from msmqwire.net.socket_errors import error_name
 from msmqwire.session import (
     Acceptor,
     Event,
@@ -28,6 +31,8 @@ from msmqwire.session import (
 
 _LOG = logging.getLogger(__name__)
 _BACKLOG = 1024
+_ACCEPT_PAUSE = 0.1  # seconds after a connection could not be accepted
+_MOST_REFUSED = 64  # connections that wait for their refusal; one more ends the oldest of them
 
 
 class SessionServer:
@@ -114,7 +119,9 @@ class SessionServer:
         self._watch = watch
         self._lock = asyncio.Lock()
         self._sessions: dict[asyncio.Task[None], _AcceptedSession] = {}
-        self._server: asyncio.Server | None = None
+        self._listening: list[socket.socket] = []
+        self._accepting: list[asyncio.Task[None]] = []
+        self._errors: set[str] = set()
         self._pings: list[PingServer] = []
 
     @property
@@ -124,9 +131,8 @@ class SessionServer:
 
     @property
     def addresses(self) -> list[tuple[str, int]]:
-        """The addresses that it listens on, each with its TCP port; empty before ``start``."""
-        names = [] if self._server is None else [each.getsockname() for each in self._server.sockets]
-        return [(str(name[0]), int(name[1])) for name in names]
+        """The addresses that it listens on, those of IPv6 with their zone, each with its TCP port."""
+        return [address_of(each.getsockname()) for each in self._listening]
 
     @property
     def port(self) -> int:
@@ -141,7 +147,19 @@ class SessionServer:
         OSError
             An address cannot be bound.
         """
-        self._server = await asyncio.start_server(self._accept, self._host, self._port, backlog=_BACKLOG)
+        opened: list[socket.socket] = []
+        try:
+            for host in [self._host] if isinstance(self._host, str) else self._host:
+                found = await addresses_of(host, self._port, socket.SOCK_STREAM)
+                opened += bind_all(found, socket.SOCK_STREAM)
+            for each in opened:
+                each.listen(_BACKLOG)
+        except BaseException:
+            for each in opened:
+                each.close()
+            raise
+        self._listening = opened
+        self._accepting = [asyncio.create_task(self._accept_all(each)) for each in opened]
 
     async def answer_pings(self, port: int) -> None:
         """Answer pings at this UDP port of the same addresses.
@@ -151,15 +169,19 @@ class SessionServer:
         OSError
             The port cannot be bound.
         """
-        for host in [self._host] if isinstance(self._host, str) else self._host:
+        for host, _ in self.addresses:
             server = PingServer((host, port), self.identifier, self._is_full)
             await server.open()
             self._pings.append(server)
 
     async def close(self) -> None:
         """Acknowledge what each peer is owed (S18), and close all sessions."""
-        if self._server is not None:
-            self._server.close()
+        for task in self._accepting:
+            task.cancel()
+        if self._accepting:
+            await asyncio.wait(self._accepting)
+        for each in self._listening:
+            each.close()
         for server in self._pings:
             server.close()
         async with self._lock:
@@ -179,12 +201,41 @@ class SessionServer:
 
     # --- Sessions ---
 
+    async def _accept_all(self, listening: socket.socket) -> None:
+        """Accept connections one by one: asyncio's own server fails again and again once no descriptor is left."""
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                connection, _ = await loop.sock_accept(listening)
+            except OSError as error:
+                self._cannot_accept(error)
+                await asyncio.sleep(_ACCEPT_PAUSE)
+                continue
+            try:
+                await loop.connect_accepted_socket(self._protocol, connection)
+            except OSError as error:
+                self._cannot_accept(error)
+                connection.close()
+
+    def _protocol(self) -> asyncio.StreamReaderProtocol:
+        return asyncio.StreamReaderProtocol(asyncio.StreamReader(), self._accept)
+
+    def _cannot_accept(self, error: OSError) -> None:
+        """Make room, and log an error the first time; no error ends the server."""
+        _abort_one_that_waits([*self._sessions.values()])
+        name = error_name(error)
+        if name not in self._errors:
+            self._errors.add(name)
+            _LOG.warning("a connection cannot be accepted: %s: %s", name, reason_of(error))
+
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         peer = writer.get_extra_info("peername")
         address = peer[0] if peer else ""
         task = asyncio.current_task()
         assert task is not None
         refused = not self._has_room(address)
+        if refused:
+            self._keep_few_refused()
         session = _AcceptedSession(self, reader, writer, address, refused=refused)
         self._sessions[task] = session
         try:
@@ -197,15 +248,22 @@ class SessionServer:
     def _rivals(self, address: str) -> list[_AcceptedSession] | None:
         """The sessions of which one has to make room for another of an address; None if there is room."""
         network = network_of(address)
-        same = [session for session in self._sessions.values() if session.network == network]
+        taken = [session for session in self._sessions.values() if not session.is_refused and not session.is_aborted]
+        same = [session for session in taken if session.network == network]
         if len(same) >= self._max_sessions_per_address:
             return same
-        return [*self._sessions.values()] if self.sessions >= self._max_sessions else None
+        return taken if len(taken) >= self._max_sessions else None
 
     def _has_room(self, address: str) -> bool:
         """Whether there is room for another session of an address; one that is not initialized makes it."""
         rivals = self._rivals(address)
         return rivals is None or _abort_one_that_waits(rivals)
+
+    def _keep_few_refused(self) -> None:
+        """End the oldest refused session, if there are many that wait for their answer."""
+        waiting = [each for each in self._sessions.values() if each.is_refused and not each.is_aborted]
+        if len(waiting) >= min(_MOST_REFUSED, self._max_sessions):
+            _abort_one_that_waits(waiting)
 
     def _is_full(self, address: str) -> bool:
         """Whether a session would be refused."""
@@ -238,6 +296,7 @@ class _AcceptedSession:
         self._address = address
         self.network = network_of(address)
         self.is_aborted = False
+        self.is_refused = refused
         self.acceptor = server._new_acceptor(refuses=lambda _: "there are too many sessions" if refused else None)
         self.acceptor.connection_made(asyncio.get_running_loop().time())
         self.link = Link(self.acceptor, reader, writer, self._handle, self._notify, server._lock)

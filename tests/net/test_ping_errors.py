@@ -106,7 +106,7 @@ def test_a_socket_that_cannot_be_opened_anew_is_tried_again(monkeypatch: pytest.
         create = asyncio.get_running_loop().create_datagram_endpoint
 
         async def refuse(*arguments: Any, **options: Any) -> Any:
-            if "local_addr" in options and refused:
+            if "sock" in options and refused:
                 raise refused.pop(0)
             return await create(*arguments, **options)
 

@@ -1,0 +1,169 @@
+"""A server of sessions under pressure: peers that do not read, too many connections, errors of the system."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import logging
+import socket
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from msmqwire import net
+from msmqwire.session import MessageReceived
+from tests.net.session_wire import DEADLINE, Wire
+from tests.net.test_sessions import GUID, Store, message, peer_of
+from tests.reference.mqqb_session_packets import ConnectionParameters, UserMessage
+
+
+async def until(condition: Any) -> None:
+    """Wait until it holds."""
+    async with asyncio.timeout(DEADLINE):
+        while not condition():
+            await asyncio.sleep(0.01)
+
+
+async def session_that_is_not_read(server: net.SessionServer) -> tuple[socket.socket, Any]:
+    """A peer whose acknowledgments wait, and its session: the server takes no more of it."""
+    peer = socket.socket()
+    peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
+    peer.connect(("127.0.0.1", server.port))
+    wire = Wire(peer)
+    await asyncio.to_thread(wire.open_session, ConnectionParameters(window_size=1))
+    (session,) = server._sessions.values()
+    transport = session.link._writer.transport
+    transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+    peer.setblocking(False)
+    number, rest = 0, b""
+    async with asyncio.timeout(DEADLINE):
+        while transport.get_write_buffer_size() <= 1 << 16:
+            while len(rest) < 1 << 14:
+                number += 1
+                rest += UserMessage(GUID.bytes_le, number).pack()
+            with contextlib.suppress(BlockingIOError):
+                rest = rest[peer.send(rest) :]
+            await asyncio.sleep(0)
+    # It now waits for the peer to read
+    await asyncio.sleep(0.1)
+    return peer, session
+
+
+def test_a_peer_that_does_not_read_does_not_keep_the_server_from_closing() -> None:
+    async def main() -> None:
+        server = net.serve(Store(), port=0)
+        await server.start()
+        peer, _ = await session_that_is_not_read(server)
+        with peer:
+            async with asyncio.timeout(DEADLINE):
+                await server.close()
+            assert server.sessions == 0
+
+    asyncio.run(main())
+
+
+def test_the_session_of_a_peer_that_does_not_read_ends_with_its_timer() -> None:
+    """Else it would have its place for as long as the peer likes."""
+
+    async def main() -> None:
+        async with net.serve(Store(), port=0) as server:
+            peer, session = await session_that_is_not_read(server)
+            with peer:
+                loop = asyncio.get_running_loop()
+                for timer in session.acceptor._timers:
+                    session.acceptor._timers[timer] = loop.time()
+                session.acceptor.session_active = False
+                session.link._schedule()
+                await until(lambda: not server.sessions)
+
+    asyncio.run(main())
+
+
+def test_an_error_of_the_system_in_a_handler_is_the_handlers(caplog: pytest.LogCaptureFixture) -> None:
+    """It is logged as such, and not taken for one of the connection."""
+
+    async def main() -> None:
+        async with (
+            net.serve(Store(failures=1), port=0) as server,
+            net.connect("127.0.0.1", server.port) as client,
+        ):
+            await client.send(message(recoverable=True))
+
+    with caplog.at_level(logging.ERROR, "msmqwire.net"):
+        asyncio.run(main())
+    (record,) = caplog.records
+    assert "could not be stored" in record.message
+    assert record.exc_info is not None
+    assert str(record.exc_info[1]) == "the disk is full"
+
+
+def test_an_error_of_the_system_in_the_handler_of_a_client_is_raised() -> None:
+    async def fail(_: Sequence[MessageReceived]) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    async def main() -> None:
+        async with net.serve(Store(), port=0) as server:
+            client = net.connect("127.0.0.1", server.port, handler=fail)
+            await client.send(message(recoverable=True))
+            await client.acknowledged()
+            (session,) = server._sessions.values()
+            session.acceptor.send(message(), asyncio.get_running_loop().time())
+            session.link.flush_soon()
+            assert client._task is not None
+            await until(client._task.done)
+            with pytest.raises(OSError, match="No space left on device"):
+                await client.send(message())
+            await client.close()
+
+    asyncio.run(main())
+
+
+def test_connections_that_are_refused_make_no_room() -> None:
+    """Each of them would else be replaced by a session beyond the limit."""
+
+    async def main() -> None:
+        async with net.serve(Store(), port=0, max_sessions=2) as server:
+            peers = [await peer_of(server) for _ in range(2)]
+            for peer in peers:
+                await peer.initiate()
+            beyond = [await peer_of(server) for _ in range(10)]
+            await until(lambda: 3 <= server.sessions <= 4)
+            assert sum(session.acceptor.is_open for session in server._sessions.values()) == 2
+            assert all(session.is_refused for session in server._sessions.values() if not session.acceptor.is_open)
+            for peer in (*peers, *beyond):
+                peer.writer.close()
+
+    asyncio.run(main())
+
+
+def test_errors_in_accepting_end_nothing(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    """One that waits makes room; the error is logged once."""
+    store = Store()
+
+    async def main() -> None:
+        async with net.serve(store, port=0) as server:
+            silent = await peer_of(server)
+            await until(lambda: server.sessions == 1)
+            loop = asyncio.get_running_loop()
+            accept, errors = loop.sock_accept, [OSError(errno.EMFILE, "Too many open files")] * 2
+
+            async def failing(listening: socket.socket) -> Any:
+                connection = await accept(listening)
+                if errors:
+                    connection[0].close()
+                    raise errors.pop()
+                return connection
+
+            monkeypatch.setattr(loop, "sock_accept", failing)
+            await peer_of(server)  # by the call that waited already
+            async with net.connect("127.0.0.1", server.port) as client:
+                await client.send(message(b"a", recoverable=True))
+            assert not errors
+            assert await silent.packet() is None
+
+    asyncio.run(main())
+    assert store.bodies == [b"a"]
+    (record,) = caplog.records
+    assert record.message == "a connection cannot be accepted: EMFILE: Too many open files"
