@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import stat
 from collections.abc import Sequence
@@ -52,7 +53,8 @@ class MessageOutput:
             The reader of a pipe has closed it.
         """
         if self._directory is None:
-            _write(standard_output().buffer, "standard output", received)
+            with OutputErrors("standard output"):
+                _print(standard_output().buffer, received)
             return
         queues: dict[str, list[MessageReceived]] = {}
         for each in received:
@@ -61,8 +63,7 @@ class MessageOutput:
             path = os.path.join(self._directory, f"{stem}.jsonl")
             with OutputErrors(path):
                 is_new = not os.path.exists(path)
-                with open(path, "ab") as file:
-                    _write(file, path, messages)
+                _append(path, messages)
                 if is_new:
                     _sync_directory(self._directory)
 
@@ -76,14 +77,44 @@ class MessageOutput:
         return stem
 
 
-def _write(file: IO[bytes], name: str, received: Sequence[MessageReceived]) -> None:
+def _lines(received: Sequence[MessageReceived]) -> bytes:
+    lines = io.BytesIO()
     batch = rows_of(received)
-    write_table("json", Sink(file, name), batch.schema, [batch])
-    if any(each.message.delivery_mode == "recoverable" for each in received):
-        with OutputErrors(name):
-            file.flush()
-            if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                os.fsync(file.fileno())
+    write_table("json", Sink(lines, "rows"), batch.schema, [batch])
+    return lines.getvalue()
+
+
+def _print(file: IO[bytes], received: Sequence[MessageReceived]) -> None:
+    file.write(_lines(received))
+    file.flush()
+    _sync(file, received)
+
+
+def _append(path: str, received: Sequence[MessageReceived]) -> None:
+    """Append messages to a file: all of them or, since their senders send them again, none."""
+    lines = _lines(received)
+    with open(path, "a+b", buffering=0) as file:
+        end = file.seek(0, os.SEEK_END)
+        if end:
+            file.seek(end - 1)
+            if file.read(1) != b"\n":  # a process that was killed has left a part of a line
+                lines = b"\n" + lines
+        rest = memoryview(lines)
+        try:
+            while rest:
+                rest = rest[file.write(rest) :]
+            _sync(file, received)
+        except OSError:
+            with contextlib.suppress(OSError):
+                file.truncate(end)
+            raise
+
+
+def _sync(file: IO[bytes], received: Sequence[MessageReceived]) -> None:
+    """Put recoverable messages on disk."""
+    recoverable = any(each.message.delivery_mode == "recoverable" for each in received)
+    if recoverable and stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        os.fsync(file.fileno())
 
 
 def rows_of(received: Sequence[MessageReceived]) -> Any:
