@@ -32,7 +32,8 @@ import asyncio
 import os
 import sys
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
+from concurrent.futures import CancelledError
 from typing import TYPE_CHECKING, Any
 
 from msmqwire.cli import signals
@@ -133,7 +134,8 @@ async def _send(options: argparse.Namespace, destination: Destination, message: 
                     await session.send(message)
                 await session.client.acknowledged()
     if not options.quiet:
-        say(f"{counted(session.acknowledged, 'message')} acknowledged by queue manager {session.queue_manager}")
+        by = f" by queue manager {session.queue_manager}" if session.queue_manager else ""
+        say(f"{counted(session.acknowledged, 'message')} acknowledged{by}")
     return 0
 
 
@@ -144,17 +146,18 @@ async def _send_rows(session: Sending, options: argparse.Namespace, destination:
     """Send the rows of standard input up to the first that cannot be sent; wait for the acknowledgments."""
     failure: CommandError | None = None
     number = 0
-    async for line in _lines():
-        number += 1
-        try:
+    try:
+        async for line in _lines():
+            number += 1
             if line.strip():
                 await session.send(_message_of_row(_row(line), options, destination))
-        except (MsmqWireError, ValueError, TypeError, KeyError) as error:
-            if session.client.is_refused:
-                raise
-            reason = f"{error} is missing" if isinstance(error, KeyError) else error
-            failure = CommandError(f"standard input: line {number}: {reason}")
-            break
+    except OSError as error:
+        failure = CommandError(f"standard input: {error.strerror}")
+    except (MsmqWireError, ValueError, TypeError, KeyError) as error:
+        if session.client.is_refused:
+            raise
+        reason = f"{error} is missing" if isinstance(error, KeyError) else error
+        failure = CommandError(f"standard input: line {number}: {reason}")
     await session.client.acknowledged()
     if failure is not None:
         raise failure
@@ -197,18 +200,27 @@ async def _lines() -> AsyncIterator[bytes]:
     """The lines of standard input; a thread reads them, since a regular file cannot be awaited."""
     input_file("-", "table of JSON lines")
     loop = asyncio.get_running_loop()
-    chunks: asyncio.Queue[bytes] = asyncio.Queue(4)
+    chunks: asyncio.Queue[bytes | OSError] = asyncio.Queue(4)
 
     def read() -> None:
-        for chunk in _chunks():
-            try:
-                asyncio.run_coroutine_threadsafe(chunks.put(chunk), loop).result()
-            except RuntimeError:  # the loop has ended
-                return
+        while hand_over(_chunk()):
+            pass
+
+    def hand_over(chunk: bytes | OSError) -> bool:
+        """Whether there may be more, and the loop wants it."""
+        putting = chunks.put(chunk)
+        try:
+            asyncio.run_coroutine_threadsafe(putting, loop).result()
+        except (RuntimeError, CancelledError):  # the loop has ended
+            putting.close()
+            return False
+        return isinstance(chunk, bytes) and chunk != b""
 
     threading.Thread(target=read, daemon=True).start()
     rest = b""
     while chunk := await chunks.get():
+        if isinstance(chunk, OSError):
+            raise chunk
         *lines, rest = (rest + chunk).split(b"\n")
         for line in lines:
             yield line
@@ -216,10 +228,9 @@ async def _lines() -> AsyncIterator[bytes]:
         yield rest
 
 
-def _chunks() -> Iterator[bytes]:
-    """What standard input has, as soon as it has it; at the end an empty chunk."""
+def _chunk() -> bytes | OSError:
+    """What standard input has, as soon as it has it; at its end nothing."""
     try:
-        while chunk := os.read(sys.stdin.fileno(), _CHUNK):
-            yield chunk
-    finally:
-        yield b""
+        return os.read(sys.stdin.fileno(), _CHUNK)
+    except OSError as error:
+        return error

@@ -1,0 +1,111 @@
+"""``send`` and ``receive`` when the system fails them: no descriptors, a full disk, input that cannot be read."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.support import COMMAND, ROOT, environ, process
+from tests.net.session_wire import DEADLINE, Wire, free_port
+
+QUEUE = r"DIRECT=TCP:127.0.0.1\private$\orders"
+
+
+def limited(resource: str, limit: int) -> list[str]:
+    """The command with a limit of the system."""
+    program = f"import resource; resource.setrlimit(resource.RLIMIT_{resource}, ({limit}, {limit}))"
+    return [sys.executable, "-c", f"{program}\nimport sys; from msmqwire.cli import main; sys.exit(main())"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has no such limit")
+def test_more_connections_than_descriptors(tmp_path: Path) -> None:
+    """They end neither the command nor its log, and a message is stored."""
+    port = free_port()
+    command = [*limited("NOFILE", 60), "receive", "--port", str(port), "--count", "1", "-o", str(tmp_path)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, cwd=ROOT, env=environ()) as receiving:
+        try:
+            silent = [Wire.connect("127.0.0.1", port).socket for _ in range(100)]
+            done = process("send", QUEUE, "--port", str(port), "--text", "x", "--recoverable", "--timeout", "20")
+            assert done.returncode == 0, done.stderr
+            _, said = receiving.communicate(timeout=DEADLINE)
+        finally:
+            receiving.kill()
+        for each in silent:
+            each.close()
+    assert [line.split()[0] for line in said.decode().splitlines()] == ["listening", "1"]
+
+
+def receive_into(folder: Path, *rows: bytes, size: int = 0) -> tuple[int, bytes, int]:
+    """Send rows to a receiver with a largest size of files: its status, what it said, and the status of the sender."""
+    port = free_port()
+    command = limited("FSIZE", size) if size else COMMAND
+    command = [*command, "receive", "--port", str(port), "-o", str(folder), "--quiet"]
+    with subprocess.Popen(
+        [*command, "--count", str(len(rows))], stderr=subprocess.PIPE, cwd=ROOT, env=environ()
+    ) as receiving:
+        options = ("--port", str(port), "--rows", "--recoverable", "--timeout", "5")
+        done = process("send", QUEUE, *options, input=b"\n".join(rows))
+        receiving_status = receiving.wait(DEADLINE)
+        assert receiving.stderr is not None
+        return receiving_status, receiving.stderr.read(), done.returncode
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has no such limit")
+def test_rows_after_a_disk_was_full_or_a_process_was_killed(tmp_path: Path) -> None:
+    """A row that cannot be written leaves no part of a line, which the next row would be lost in."""
+    file = tmp_path / "private$_orders.jsonl"
+    small, large = (json.dumps({"body": "00" * size}).encode() for size in (10, 10_000))
+    assert receive_into(tmp_path, small) == (0, b"", 0)
+    before = file.read_bytes()
+    status, said, sent = receive_into(tmp_path, large, size=len(before) + 5000)
+    assert (status, sent) == (1, 1)
+    assert said == f"msmqwire: cannot write {file}: File too large\n".encode()
+    assert file.read_bytes() == before
+    with open(file, "ab") as killed:
+        killed.write(b'{"kind":"user_')
+    assert receive_into(tmp_path, small) == (0, b"", 0)
+    first, part, second = file.read_bytes().splitlines()
+    assert (first + b"\n", part) == (before, b'{"kind":"user_')
+    assert json.loads(second)["body"] == "00" * 10
+
+
+def test_a_sender_that_gives_up_ends_the_thread_that_reads_its_rows() -> None:
+    """Without a trace of it, while rows wait to be read."""
+    rows = b'{"body_text": "x"}\n' * 100_000
+    command = [sys.executable, "-X", "dev", *COMMAND[1:], "send", QUEUE, "--port", str(free_port()), "--rows"]
+    done = subprocess.run([*command, "--timeout", "0.5"], input=rows, capture_output=True, cwd=ROOT, env=environ())
+    assert done.returncode == 1
+    said = [line for line in done.stderr.decode().splitlines() if not line.startswith("Executing <")]
+    assert len(said) == 1, said
+    assert said[0].startswith("msmqwire: no acknowledgment within 0.5 s: cannot connect")
+
+
+def test_standard_input_that_cannot_be_read() -> None:
+    """What was read before is sent, and the status says that it was not all."""
+    port = free_port()
+    failing = (
+        "import os, sys; read = os.read; left = [b'{}\\n']\n"
+        "def fail(descriptor, size):\n"
+        "    if descriptor: return read(descriptor, size)\n"
+        "    if left: return left.pop()\n"
+        "    raise OSError(5, 'Input/output error')\n"
+        "os.read = fail; from msmqwire.cli import main; sys.exit(main())"
+    )
+    with subprocess.Popen(
+        [*COMMAND, "receive", "--port", str(port), "--count", "1"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        cwd=ROOT,
+        env=environ(),
+    ) as receiving:
+        command = [sys.executable, "-c", failing, "send", QUEUE, "--port", str(port), "--rows", "--recoverable"]
+        done = subprocess.run(command, capture_output=True, cwd=ROOT, env=environ())
+        assert receiving.wait(DEADLINE) == 0
+    assert (done.returncode, done.stderr) == (
+        1,
+        b"msmqwire: standard input: Input/output error; 1 message acknowledged, 0 not\n",
+    )
