@@ -196,7 +196,10 @@ def _network(value: Any) -> IPv4Network:
 
 
 def _number(value: Any) -> float:
-    return float(_NUMBER(value))
+    try:
+        return float(_NUMBER(value))
+    except OverflowError:
+        raise ValueError("is too large") from None
 
 
 def _within(low: int, high: int) -> Callable[[Any], int]:

@@ -226,7 +226,7 @@ class LdapConnection:
             self.close()
             if self._limits.exceeded:
                 raise DirectoryError(f"{self.url}: {self._limits.exceeded}") from None
-            raise DirectoryNotConnected(f"{self.url}: {error or type(error).__name__}") from error
+            raise DirectoryNotConnected(f"{self.url}: {str(error) or type(error).__name__}") from error
 
     def _bound(self, connection: Any) -> None:
         """Apply the limits of this answer to the socket."""

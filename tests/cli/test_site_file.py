@@ -138,6 +138,7 @@ NO_GUID = "is not a GUID, as in dcc51bf6-d4ad-4543-8739-71568e8f9128"
         (("port = 0", "[limits]\ntotal_rate = 0"), "[limits] total_rate: 0.0 a second is not above 0 and at most"),
         (("port = 0", "[limits]\ntotal_rate = inf"), "[limits] total_rate: inf a second is not above 0 and at most"),
         (("port = 0", '[limits]\nnetwork_rate = "5"'), "[limits] network_rate: '5' is not a number"),
+        (("port = 0", f"[limits]\nnetwork_rate = {10**400}"), "[limits] network_rate: is too large"),
         (("port = 0", "[limits]\nnetwork_burst = 0"), "[limits] network_burst: must be from 1 to 1,000,000,000, not 0"),
     ],
 )  # fmt: skip
