@@ -206,19 +206,20 @@ class SessionServer:
         loop = asyncio.get_running_loop()
         while True:
             try:
-                connection, _ = await loop.sock_accept(listening)
+                connection, peer = await loop.sock_accept(listening)
             except OSError as error:
                 self._cannot_accept(error)
                 await asyncio.sleep(_ACCEPT_PAUSE)
                 continue
             try:
-                await loop.connect_accepted_socket(self._protocol, connection)
+                # Afterwards a connection that was reset would not know its peer
+                await loop.connect_accepted_socket(partial(self._protocol, address_of(peer)[0]), connection)
             except OSError as error:
                 self._cannot_accept(error)
                 connection.close()
 
-    def _protocol(self) -> asyncio.StreamReaderProtocol:
-        return asyncio.StreamReaderProtocol(asyncio.StreamReader(), self._accept)
+    def _protocol(self, address: str) -> asyncio.StreamReaderProtocol:
+        return asyncio.StreamReaderProtocol(asyncio.StreamReader(), partial(self._accept, address))
 
     def _cannot_accept(self, error: OSError) -> None:
         """Make room, and log an error the first time; no error ends the server."""
@@ -228,9 +229,7 @@ class SessionServer:
             self._errors.add(name)
             _LOG.warning("a connection cannot be accepted: %s: %s", name, reason_of(error))
 
-    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        peer = writer.get_extra_info("peername")
-        address = peer[0] if peer else ""
+    async def _accept(self, address: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
         refused = not self._has_room(address)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from msmqwire import net
-from msmqwire.session import MessageReceived
+from msmqwire.session import CloseReason, Event, MessageReceived, SessionClosed
 from tests.net.session_wire import DEADLINE, Wire
 from tests.net.test_sessions import GUID, Store, message, peer_of
 from tests.reference.mqqb_session_packets import ConnectionParameters, UserMessage
@@ -167,3 +167,24 @@ def test_errors_in_accepting_end_nothing(monkeypatch: pytest.MonkeyPatch, caplog
     assert store.bodies == [b"a"]
     (record,) = caplog.records
     assert record.message == "a connection cannot be accepted: EMFILE: Too many open files"
+
+
+def test_a_connection_that_is_reset_at_once_has_an_address() -> None:
+    """In what is said of it, and in the limits."""
+    closed: list[tuple[str, str]] = []
+
+    def note(event: Event, address: str) -> None:
+        assert isinstance(event, SessionClosed)
+        closed.append((event.reason, address))
+
+    async def main() -> None:
+        async with net.serve(Store(), port=0, watch=note) as server:
+            wire = Wire(socket.create_connection(("127.0.0.1", server.port)))
+            wire.write(b"GET / HTTP/1.1")
+            wire.reset()
+            await until(lambda: closed)
+
+    asyncio.run(main())
+    ((reason, address),) = closed
+    assert address == "127.0.0.1"
+    assert reason in (CloseReason.MALFORMED_PACKET, CloseReason.CONNECTION_LOST)
