@@ -12,6 +12,7 @@ from msmqwire.cli.arguments import capture_files, read_options
 from msmqwire.cli.console import CommandError, json_line, say
 from msmqwire.cli.counts import counts, report
 from msmqwire.cli.progress import progress
+from msmqwire.cli.target import OutputErrors
 from msmqwire.errors import counted
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ class _Folder:
         self.path = path
         self.kinds: Counter[str] = Counter()
         self._names: Counter[str] = Counter()
+        self._errors = OutputErrors(os.path.join(path, MANIFEST))
 
     def __enter__(self) -> _Folder:
         os.makedirs(self.path, exist_ok=True)
@@ -67,7 +69,8 @@ class _Folder:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._manifest.close()
+        with self._errors:
+            self._manifest.close()
 
     def add(self, row: dict[str, Any]) -> None:
         """Write the body of a message, if it has one, and its line of the manifest."""
@@ -81,8 +84,7 @@ class _Folder:
         self._names[stem] += 1
         number = f"-{self._names[stem]}" if self._names[stem] > 1 else ""
         name = f"{stem}{number}.{EXTENSIONS.get(kind.name, 'bin')}"
-        with open(os.path.join(self.path, name), "xb") as file:
-            file.write(body)
+        self._write(name, body)
         self.kinds[kind.name] += 1
         line = {
             "body": name,
@@ -92,4 +94,19 @@ class _Folder:
             "time": row["time"] and row["time"].isoformat(),
             **{column: row[column] for column in (*_PLACE, *_MESSAGE)},
         }
-        self._manifest.write(json_line(line) + "\n")
+        with self._errors:
+            self._manifest.write(json_line(line) + "\n")
+
+    def _write(self, name: str, body: bytes) -> None:
+        """Write a file, all of it or none."""
+        path = os.path.join(self.path, name)
+        with OutputErrors(path):
+            file = open(path, "xb", buffering=0)  # noqa: SIM115
+            try:
+                with file:
+                    rest = memoryview(body)
+                    while rest:
+                        rest = rest[file.write(rest) :]
+            except BaseException:
+                os.unlink(path)
+                raise

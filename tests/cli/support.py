@@ -181,3 +181,9 @@ def _value(name: str, cell: str) -> Any:
     if name == "trailing":
         return bytes.fromhex(cell)
     return nanoseconds(cell) if name == "time" else cell
+
+
+def limited(resource: str, limit: int) -> list[str]:
+    """The command with a limit of the system."""
+    program = f"import resource; resource.setrlimit(resource.RLIMIT_{resource}, ({limit}, {limit}))"
+    return [sys.executable, "-c", f"{program}\nimport sys; from msmqwire.cli import main; sys.exit(main())"]

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import subprocess
+import sys
 from pathlib import Path
 
-from tests.cli.support import EXAMPLES, refused, run
+import pytest
+
+from tests.cli.support import EXAMPLES, ROOT, environ, limited, refused, run
 from tests.insight.captures import message, stream, write
 
 SESSION = EXAMPLES / "message-session.pcap"
@@ -61,3 +65,14 @@ def test_what_is_refused(tmp_path: Path) -> None:
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
     assert "leave --columns out" in refused("decode", SESSION, "--extract", tmp_path / "b", "--columns", "body")
     assert "messages lacks columns" in refused("decode", SESSION, "--extract", tmp_path / "b", "--where", "servers = 1")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has no such limit")
+def test_a_body_that_cannot_be_written_is_named_and_leaves_no_part(tmp_path: Path) -> None:
+    folder = tmp_path / "bodies"
+    command = [*limited("FSIZE", 100), "decode", str(SESSION), "--extract", str(folder), "-q"]
+    done = subprocess.run(command, capture_output=True, cwd=ROOT, env=environ())
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"msmqwire: cannot write {folder}/10-".encode())
+    assert done.stderr.endswith(b".notification: File too large\n")
+    assert [path.name for path in folder.iterdir()] == ["manifest.jsonl"]

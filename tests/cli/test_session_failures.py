@@ -9,16 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.support import COMMAND, ROOT, environ, process
+from tests.cli.support import COMMAND, ROOT, environ, limited, process
 from tests.net.session_wire import DEADLINE, Wire, free_port
 
 QUEUE = r"DIRECT=TCP:127.0.0.1\private$\orders"
-
-
-def limited(resource: str, limit: int) -> list[str]:
-    """The command with a limit of the system."""
-    program = f"import resource; resource.setrlimit(resource.RLIMIT_{resource}, ({limit}, {limit}))"
-    return [sys.executable, "-c", f"{program}\nimport sys; from msmqwire.cli import main; sys.exit(main())"]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="has no such limit")
