@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import socket
 import time
@@ -106,6 +107,7 @@ class PingServer(asyncio.DatagramProtocol):
         self._identifier = identifier
         self._refuses = refuses
         self._backoff = Backoff()
+        self._is_paused = False
         self._transport: asyncio.DatagramTransport | None = None
         self._opening: asyncio.Task[None] | None = None
 
@@ -138,7 +140,18 @@ class PingServer(asyncio.DatagramProtocol):
         if self._transport is None or source[1] == self.address[1]:
             return
         if answer := answer_ping(data, self._identifier, refuse=self._refuses(source[0])):
-            self._transport.sendto(answer, source)
+            if self._is_paused:
+                self._count(BlockingIOError(errno.EAGAIN, "earlier answers wait to be sent"))
+            else:
+                self._transport.sendto(answer, source)
+
+    def pause_writing(self) -> None:
+        """Send no more: answers that wait would take more memory with each request of a flood."""
+        self._is_paused = True
+
+    def resume_writing(self) -> None:
+        """Send again: the network has taken the answers that waited."""
+        self._is_paused = False
 
     def error_received(self, exc: Exception) -> None:
         """Count an error of the socket; open it anew if it is unusable."""
@@ -147,6 +160,7 @@ class PingServer(asyncio.DatagramProtocol):
             if is_unusable(exc) and self._transport is not None:
                 self._transport.abort()
                 self._transport = None
+                self._is_paused = False
                 self._opening = asyncio.create_task(self._open_anew())
 
     async def _open_anew(self) -> None:

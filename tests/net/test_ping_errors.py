@@ -12,6 +12,7 @@ from uuid import UUID
 import pytest
 
 from msmqwire.net.ping import PingServer, ping
+from msmqwire.session import PingClient
 from tests.net.socket_errors import ERRORS_OF_RECV, ERRORS_OF_SEND, OF_THE_SOCKET
 
 OWN = UUID(int=7)
@@ -131,5 +132,33 @@ def test_a_closed_server_opens_nothing() -> None:
         await asyncio.sleep(0.01)
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
             other.bind(server.address)
+
+    asyncio.run(main())
+
+
+def test_answers_do_not_wait_for_a_slow_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    """But for 64 KiB: a flood of requests does not take more memory. Those that are not sent are counted."""
+
+    class Slow(socket.socket):
+        def sendto(self, *arguments: Any) -> int:
+            raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+
+    async def main() -> None:
+        with monkeypatch.context() as patched:
+            patched.setattr(socket, "socket", Slow)
+            server = PingServer(("127.0.0.1", 0), OWN, lambda _: False)
+            await server.open()
+        request = PingClient(OWN).request()
+        for number in range(10_000):
+            server.datagram_received(request, ("127.0.0.1", 2000 + number))
+        transport: Any = server._transport
+        waiting = transport.get_write_buffer_size()
+        assert 0 < waiting < 1 << 17
+        assert server.errors["EAGAIN"] >= 10_000 - waiting // len(request)
+        server.resume_writing()
+        server.datagram_received(request, ("127.0.0.1", 2000))
+        assert transport.get_write_buffer_size() > waiting
+        server.close()
+        transport.abort()
 
     asyncio.run(main())
