@@ -24,6 +24,8 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from msmqwire.cli.arguments import (
     CAPTURE_HELP,
@@ -39,6 +41,11 @@ from msmqwire.cli.counts import counts, report
 from msmqwire.cli.formats import FORMATS, chosen_format, write_table
 from msmqwire.cli.target import open_target
 from msmqwire.errors import counted
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from msmqwire.cli.target import Sink
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -71,13 +78,23 @@ def run(options: argparse.Namespace) -> int:
     with connect(names, how, memory=options.memory, files=options.allow_files) as database:
         schema, batches = database.batches(statement)
         with open_target(options.output, names) as sink:
-            rows = write_table(format, sink, schema, batches)
+            rows = _written(format, sink, schema, batches)
         # A table that is used twice is read twice, with the same counts
         readers = {next(iter(reader.tables)): reader for reader in database.readers}
         statuses = [report(*counts(reader, refused), quiet=options.quiet) for reader in readers.values()]
     if not options.quiet:
         say(counted(rows, "row"))
     return max(statuses, default=0)
+
+
+def _written(format: str, sink: Sink, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> int:
+    """The number of rows that were written."""
+    from pyarrow import ArrowNotImplementedError
+
+    try:
+        return write_table(format, sink, schema, batches)
+    except ArrowNotImplementedError as error:
+        raise CommandError(f"{format} has no type for a column of the result; cast it to VARCHAR: {error}") from None
 
 
 def _statement(text: str) -> str:

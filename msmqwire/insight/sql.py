@@ -6,6 +6,7 @@ import contextlib
 import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from itertools import chain, count
 from typing import TYPE_CHECKING, Any, Unpack
 
 import pyarrow as pa
@@ -113,7 +114,7 @@ class Connection:
         return reader
 
     def query(self, statement: str) -> pa.RecordBatchReader:
-        """The result of a statement, read as it is made.
+        """The result of a statement, read as it is made. Of columns with one name, as of a join, others get a number.
 
         Raises
         ------
@@ -124,7 +125,7 @@ class Connection:
             relation = self._database.sql(statement)
             if relation is None:
                 raise SqlError("the statement has no result; write a SELECT")
-            return pa.RecordBatchReader.from_stream(relation)
+            return pa.RecordBatchReader.from_stream(_with_distinct_names(relation))
 
     def batches(self, statement: str) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
         """The schema of a result, and its batches; errors as in ``query``, also while batches are read."""
@@ -147,6 +148,18 @@ class Connection:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _with_distinct_names(relation: duckdb.DuckDBPyRelation) -> duckdb.DuckDBPyRelation:
+    """A relation whose columns differ in their names: ``frame``, ``frame_1``."""
+    names: list[str] = []
+    for name in relation.columns:
+        others = (f"{name}_{number}" for number in count(1))
+        names.append(next(each for each in chain([name], others) if each not in names))
+    if names == relation.columns:
+        return relation
+    quoted = (name.replace('"', '""') for name in names)
+    return relation.project(", ".join(f'#{at} AS "{name}"' for at, name in enumerate(quoted, 1)))
 
 
 @contextlib.contextmanager

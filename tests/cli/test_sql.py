@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -28,6 +29,55 @@ def test_rows_in_each_format(tmp_path: Path) -> None:
     assert pq.read_table(tmp_path / "x.parquet").to_pylist() == [{"message_id": 103, "label": "Order 4711"}]
     _, output, _ = run("sql", statement, SESSION, "-T", "table", "-q")
     assert "Order 4711" in output
+
+
+STATEMENT_VALUES = [
+    ("sum(packet_size)", 4928, "4928"),
+    ("avg(message_size) = 0", None, None),
+    ("2::HUGEINT ** 2 + 18446744073709551615::UBIGINT", None, None),
+    ("18446744073709551615::UBIGINT", 18446744073709551615, "18446744073709551615"),
+    ("170141183460469231731687303715884105727", 170141183460469231731687303715884105727, None),
+    ("0.5::DOUBLE", 0.5, "0.5"),
+    ("'nan'::DOUBLE", "nan", "nan"),
+    ("[1.50::DECIMAL(5, 2), NULL]", [1.5, None], '"[1.50,null]"'),
+    ("DATE '2024-03-04'", "2024-03-04", "2024-03-04"),
+    ("TIME '10:00'", "10:00:00", "10:00:00"),
+    ("TIMESTAMP '3000-01-01'", "3000-01-01T00:00:00.000000Z", "3000-01-01T00:00:00.000000Z"),
+    ("'a'::ENUM ('a', 'b')", "a", "a"),
+    ("MAP {'k': 1}", [["k", 1]], None),
+    ("array_value(1, 2)", [1, 2], '"[1, 2]"'),
+    ("NULL", None, ""),
+]
+
+
+@pytest.mark.parametrize(("value", "in_json", "in_csv"), STATEMENT_VALUES)
+def test_values_that_no_table_has(value: str, in_json: Any, in_csv: str | None) -> None:
+    statement = f"SELECT {value} AS x FROM messages"
+    statement += "" if value.startswith(("sum", "avg")) else " LIMIT 1"
+    for format in ("json", "csv", "table", "brief"):
+        status, output, _ = run("sql", statement, SESSION, "-q", "-T", format)
+        assert status == 0
+        if format == "json" and in_json is not None:
+            assert json.loads(output) == {"x": in_json}
+        if format == "csv" and in_csv is not None:
+            assert output == f"x\r\n{in_csv}\r\n"
+
+
+def test_names_of_columns_of_statements() -> None:
+    """DuckDB names a column by its expression, and those of a join alike."""
+    statement = "SELECT max(src || ',') , 1 AS x, 2 AS x, 3 AS \"=x\" FROM messages"
+    assert run("sql", statement, SESSION, "-q", "-T", "csv")[1].splitlines()[0] == ("\"max((src || ','))\",x,x_1,'=x")
+    joined = "SELECT m.frame, s.frame FROM messages m JOIN sessions s USING (src) LIMIT 1"
+    for format in ("json", "table", "brief"):
+        status, output, _ = run("sql", joined, SESSION, "-q", "-T", format)
+        assert (status, "frame_1" in output) == (0, True)
+
+
+def test_a_type_that_parquet_lacks(tmp_path: Path) -> None:
+    target = tmp_path / "x.parquet"
+    status, _, errors = run("sql", "SELECT INTERVAL 1 DAY AS x", SESSION, "-q", "-o", str(target))
+    assert (status, "parquet has no type for a column of the result" in errors) == (1, True)
+    assert not target.exists()
 
 
 def test_a_statement_out_of_a_file(tmp_path: Path) -> None:

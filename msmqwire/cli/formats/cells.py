@@ -58,8 +58,8 @@ class LineWriter(ABC):
 def json_text(array: Array) -> Array:
     """JSON values as a string array without nulls: a null is the text ``null``.
 
-    It takes integers, booleans, text, times (ISO 8601 in UTC with nanoseconds), bytes (hexadecimal), and lists and
-    structs of these. No table has floating-point numbers.
+    Times are ISO 8601 in UTC with nanoseconds, bytes are hexadecimal. Numbers that JSON lacks (NaN, infinities), and
+    values of types that only statements of SQL make, are text.
     """
     kind = array.type
     if array.null_count == len(array):
@@ -72,26 +72,32 @@ def json_text(array: Array) -> Array:
         values = _quoted(_escaped(array))
     elif pa.types.is_timestamp(kind):
         values = _quoted(_times(array))
-    elif is_bytes(kind):
-        values = _quoted(plain_text(array))
-    else:
+    elif is_number(kind):
         values = plain_text(array)
+        if pa.types.is_floating(kind):
+            values = pc.if_else(pc.is_finite(array), values, _quoted(values))
+    elif pa.types.is_boolean(kind):
+        values = plain_text(array)
+    elif pa.types.is_nested(kind):
+        values = _objects(array)
+    else:
+        values = _quoted(_escaped(plain_text(array)))
     return pc.fill_null(values, "null")
 
 
 def plain_text(array: Array) -> Array:
-    """Numbers, booleans, text, times and bytes as text; null stays null."""
+    """Values as text; null stays null."""
     kind = array.type
     if pa.types.is_string(kind):
         return array
     if pa.types.is_timestamp(kind):
         return _times(array)
-    if pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_null(kind):
+    if is_number(kind) or pa.types.is_boolean(kind) or pa.types.is_null(kind):
         return array.cast(pa.string())
     if is_bytes(kind):
         digits = pa.array([value.hex() if value is not None else "" for value in array.to_pylist()], pa.string())
         return null_where(array, digits)
-    raise TypeError(f"no text for {kind}")
+    return null_where(array, pa.array([str(value) for value in array.to_pylist()], pa.string()))
 
 
 def utf8_of(array: Array) -> memoryview:
@@ -103,15 +109,30 @@ def utf8_of(array: Array) -> memoryview:
     return memoryview(data)[ends[array.offset] : ends[array.offset + len(array)]]
 
 
+def is_number(kind: Any) -> bool:
+    """Whether a type is that of integers, or of decimal or floating-point numbers."""
+    return pa.types.is_integer(kind) or pa.types.is_decimal(kind) or pa.types.is_floating(kind)
+
+
 def is_bytes(kind: Any) -> bool:
     """Whether a type is binary, of any or of one size."""
     return pa.types.is_binary(kind) or pa.types.is_fixed_size_binary(kind)
 
 
+def time_text(array: Array) -> Array:
+    """Times of UTC without the zone, which needs no time zone database; to the nanosecond, from 1677 to 2262."""
+    try:
+        times = array.cast(pa.timestamp("ns"))
+    except pa.ArrowInvalid:
+        times = array.cast(pa.timestamp(array.type.unit))
+    return times.cast(pa.string())
+
+
 def _times(array: Array) -> Array:
-    # Without its zone, which needs no time zone database; the values are in UTC
-    times = array.cast(pa.timestamp("ns")).cast(pa.string())
-    return joined(pc.replace_substring(times, " ", "T", max_replacements=1), "Z")
+    times = time_text(array)
+    # Infinity is no time, and has a text in angle brackets
+    is_time = pc.invert(pc.starts_with(times, "<"))
+    return pc.if_else(is_time, joined(pc.replace_substring(times, " ", "T", max_replacements=1), "Z"), times)
 
 
 def joined(*parts: Array | str) -> Array:
@@ -147,6 +168,12 @@ def _structs(array: Array) -> Array:
     for field, member in zip(array.type, array.flatten(), strict=True):
         parts += [("," if parts else "{") + f"{json.dumps(field.name)}:", json_text(member)]
     return null_where(array, joined(*parts, "}"))
+
+
+def _objects(array: Array) -> Array:
+    """Maps, unions and lists of other kinds, which few columns are."""
+    values = [json.dumps(value, default=str) for value in array.to_pylist()]
+    return null_where(array, pa.array(values, pa.string()))
 
 
 def _lists(array: Array) -> Array:

@@ -25,6 +25,7 @@ from msmqwire.cli.formats.cells import (
     pc,
     plain_text,
     replaced,
+    time_text,
 )
 
 if TYPE_CHECKING:
@@ -231,5 +232,4 @@ def _shown_bytes(array: Array) -> Array:
 
 def _shown_times(array: Array) -> Array:
     """Times of UTC without the zone, to the microsecond if that is exact."""
-    times = array.cast(pa.timestamp("ns")).cast(pa.string())
-    return pc.replace_substring_regex(times, pattern="000$", replacement="")
+    return pc.replace_substring_regex(time_text(array), pattern="000$", replacement="")

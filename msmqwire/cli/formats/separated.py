@@ -25,7 +25,8 @@ class Writer(LineWriter):
 
     def __init__(self, sink: Sink, schema: pa.Schema, *, table: str = "") -> None:
         super().__init__(sink)
-        self._sink.write((",".join(schema.names) + "\r\n").encode())
+        names = _cells(pa.array(schema.names, pa.string()), terminal=sink.isatty()).to_pylist()
+        self._sink.write((",".join(names) + "\r\n").encode())
 
     def _lines(self, batch: pa.RecordBatch) -> memoryview:
         parts: list[Array | str] = []
