@@ -11,7 +11,8 @@ both must agree.
 
 formats (-T):
   pcap  a capture that decodes to the same rows (default), except for file, frame, first_frame, the
-        case of keywords in direct names (private$), and stream_offset if a stream is incomplete
+        case of keywords in direct names (private$), stream_offset if a stream is incomplete, and
+        packet_size and user_flags if the sender pads or names a queue in another way
   hex   a line of hexadecimal digits for each packet
 
 Rows are sorted by time in memory. Rows that no conforming sender writes, with a fault or violations,
@@ -79,9 +80,12 @@ class _Packet:
     @property
     def transport(self) -> str:
         """Its transport."""
-        row = self.rows[0]
-        datagram = self.table == "topology" or row.get("kind") == "ping"
-        return str(row.get("transport") or ("udp" if datagram else "tcp"))
+        return str(self.rows[0].get("transport") or self.carrier)
+
+    @property
+    def carrier(self) -> str:
+        """The transport that such packets have over IP."""
+        return "udp" if self.table == "topology" or self.rows[0].get("kind") == "ping" else "tcp"
 
     @property
     def is_left_out(self) -> bool:
@@ -194,13 +198,20 @@ def _write_capture(sink: Sink, packets: Iterable[_Packet], name: str) -> None:
     writer = CaptureWriter(sink)
     for time, packet in _in_order(packets, name):
         with _errors_of(packet, name):
-            write = writer.datagram if packet.transport == "udp" else writer.stream
+            if packet.transport != packet.carrier:
+                raise ValueError(f"transport: {packet.carrier} carries this packet, not {packet.transport}")
+            write = writer.datagram if packet.carrier == "udp" else writer.stream
             write(time, Flow(**_place(packet.rows[0])), packet.encoded())
 
 
 def _place(row: Row) -> dict[str, Any]:
     place = {**_PLACE, "dst_port": _PING_PORT if row.get("kind") == "ping" else _PLACE["dst_port"]}
-    return {column: default if row.get(column) is None else row[column] for column, default in place.items()}
+    found = {column: default if row.get(column) is None else row[column] for column, default in place.items()}
+    for column in ("src", "dst"):
+        # Numbers are addresses to ipaddress
+        if not isinstance(found[column], str):
+            raise ValueError(f"{column}: {found[column]!r} is not an address")
+    return found
 
 
 def _in_order(packets: Iterable[_Packet], name: str) -> list[tuple[int, _Packet]]:
@@ -211,6 +222,8 @@ def _in_order(packets: Iterable[_Packet], name: str) -> list[tuple[int, _Packet]
     for packet in packets:
         row = packet.rows[0]
         with _errors_of(packet, name):
+            if not isinstance(row.get("time", ""), str | None):
+                raise ValueError(f"time: {row['time']!r} is not an ISO 8601 time")
             time = 0 if row.get("time") is None else parse_time(row["time"])
             place = [row.get(column) or 0 for column in ("frame", "stream_offset")]
             if not all(isinstance(number, int) for number in place):

@@ -172,6 +172,12 @@ class Enumeration(DataType):
             python=f"Literal[{', '.join(map(repr, self.names))}]" if count < 9 else "str",
         )
 
+    def from_json(self, value: Any) -> str:
+        """A name, which need not be one of ``names``."""
+        if not isinstance(value, str):
+            raise TypeError(f"expected a name, not {value!r}")
+        return value
+
 
 @dataclass(frozen=True)
 class Flags(DataType):
@@ -229,6 +235,8 @@ class ListOf(DataType):
 
     def from_json(self, value: Any) -> Any:
         """A list of the items."""
+        if not isinstance(value, list):
+            raise TypeError(f"expected a list, not {value!r}")
         return [self.item.from_json(each) for each in value]
 
 
@@ -262,6 +270,8 @@ class StructOf(DataType):
 
     def from_json(self, value: Any) -> Any:
         """A dict of the members that are not null."""
+        if not isinstance(value, dict):
+            raise TypeError(f"expected an object, not {value!r}")
         return {name: type_.from_json(value[name]) for name, type_ in self.members if value.get(name) is not None}
 
 

@@ -226,6 +226,13 @@ def test_hexadecimal_digits() -> None:
         ('{"table": "messages", "destination_queue": "nowhere"}', "line 2: "),
         ('{"table": "messages", "sent_time": "yesterday"}', "is not an ISO 8601 time"),
         ('{"table": "notifications", "version": 1, "operation": "delete"}', "master_guid is missing"),
+        ('{"label": "x", "message_class_name": []}', "line 2: message_class_name: expected a name, not []"),
+        ('{"label": "x", "admin_queues": "0g"}', "line 2: admin_queues: expected a list, not '0g'"),
+        ('{"type": "reply", "servers": ["a"]}', "line 2: servers: expected an object, not 'a'"),
+        ('{"label": "x", "time": 5}', "line 2: time: 5 is not an ISO 8601 time"),
+        ('{"label": "x", "src": 5}', "line 2: src: 5 is not an address"),
+        ('{"label": "x", "dst": true}', "line 2: dst: True is not an address"),
+        ('{"label": "x", "transport": "udp"}', "line 2: transport: tcp carries this packet, not udp"),
     ],
 )
 def test_errors_name_the_line(tmp_path: Path, line: str, complaint: str) -> None:
