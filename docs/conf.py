@@ -204,6 +204,7 @@ class StateDiagram(SphinxDirective):
         drawn = subprocess.check_output(["dot", "-Tsvg"], input="\n".join([*dot, "}"]), text=True)
         svg = drawn[drawn.index("<svg") :].replace('"black"', '"currentColor"')
         svg = svg.replace("<text ", '<text fill="currentColor" ')
+        svg = svg.replace("<svg ", '<svg role="img" aria-label="State diagram; the table below has its rules" ', 1)
         return [nodes.raw("", f'<div style="overflow-x: auto">{svg}</div>', format="html")]
 
 
