@@ -11,7 +11,8 @@ seconds later each time, and sends what was not acknowledged.
 
 --rows reads messages from standard input, a JSON object a line, with the columns of the table
 messages, for example body_text, label, delivery_mode; msmqwire decode --table messages writes such
-rows. They go to FORMATNAME, as new messages.
+rows. They go to FORMATNAME, as new messages; --label and --recoverable are for rows without the column.
+A transactional row ends the command.
 
 exit status:
   0  all messages are acknowledged
