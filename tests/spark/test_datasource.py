@@ -101,8 +101,9 @@ def test_a_capture_that_is_incomplete(
     else:
         without_a_segment(Path(source), incomplete)
     assert_rows(load(spark, str(incomplete), table=table), str(incomplete), table=table, least=3)
-    with pytest.raises(PythonException, match=rf"incomplete\.pcap: {message}"):
-        load(spark, str(incomplete), table=table, mode="FAILFAST").collect()
+    for options in ({}, {"ignoreCorruptFiles": "true"}):
+        with pytest.raises(PythonException, match=rf"incomplete\.pcap: {message}"):
+            load(spark, str(incomplete), table=table, mode="FAILFAST", **options).collect()
 
 
 def test_a_file_that_is_no_capture_is_an_error_with_its_name(spark: SparkSession, tmp_path: Path) -> None:

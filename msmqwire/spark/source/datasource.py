@@ -216,8 +216,10 @@ class MsmqReader(Sent, DataSourceReader):
                     for _, batch in scan.rows(sources, resume=part.resume, stop=part.stop):
                         yield batch
             except (CaptureError, OSError) as error:
-                # A capture that was read to be split has changed since, or the captures that follow would be left out
-                if part.stop is not None or options.sequence or not _ignores_corrupt_files(options):
+                # FAILFAST does not ignore malformed frames. A capture that was read to be split has changed since, or
+                # the captures that follow would be left out.
+                failed = options.scan.mode == "FAILFAST" and describe_problems(scan.stats) is not None
+                if failed or part.stop is not None or options.sequence or not _ignores_corrupt_files(options):
                     raise
                 log.warning("%s; the rest of the file is skipped", error)
             if problems := describe_problems(scan.stats):
