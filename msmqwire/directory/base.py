@@ -22,7 +22,15 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 from uuid import UUID
 
-from msmqwire.directory.elements import ELEMENTS, DirectoryObject, Element, Queue, QueueManager, RoutingLink
+from msmqwire.directory.elements import (
+    ELEMENTS,
+    DirectoryObject,
+    Element,
+    Queue,
+    QueueManager,
+    RoutingLink,
+    computer_of,
+)
 from msmqwire.errors import DirectoryError
 
 
@@ -213,7 +221,7 @@ class Directory(ABC):
         """
         known = queue_manager.attributes()
         names = {known.get(name, "").lower() for name in ("computer_name", "qualified_computer_name")} - {""}
-        return [each for each in self.read_all(Queue) if each.pathname.partition("\\")[0].lower() in names]
+        return [each for each in self.read_all(Queue) if computer_of(each.pathname).lower() in names]
 
     def read_directory_begin(
         self, element: type[Element], filters: Iterable[Filter] | None = None, attributes: Iterable[str] | None = None

@@ -20,6 +20,7 @@ from msmqwire.directory.elements import (
     QueueManager,
     RoutingLink,
     Site,
+    computer_of,
 )
 
 #: Numbers that may be negative, or have a rule of their own.
@@ -114,9 +115,10 @@ def _dangling(enterprise: _Enterprise) -> Iterator[Problem]:
                     yield Problem(enterprise.title(each), attribute, f"there is no {TABLES[target]} {identifier}")
     hosts = {comparable(machine.computer_name) for machine in enterprise.machines.values()}
     for queue in enterprise.queues:
-        host = queue.pathname.partition("\\")[0]
+        host = computer_of(queue.pathname)
         if comparable(host) not in hosts:
-            yield Problem(enterprise.title(queue), "pathname", f"there is no queue_manager {host}")
+            what = f"there is no queue_manager {host}" if host else "names no computer"
+            yield Problem(enterprise.title(queue), "pathname", what)
 
 
 def _costs(enterprise: _Enterprise) -> Iterator[Problem]:

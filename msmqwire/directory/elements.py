@@ -285,6 +285,17 @@ class ConnectedNetwork(DirectoryObject):
     security: bytes = b""
 
 
+def computer_of(pathname: str) -> str:
+    r"""The computer of the path of a public queue, which ends at the last backslash; empty if there is none.
+
+    A computer may contain backslashes, the name of a queue has none ([MS-MQMQ] 2.1.1).
+
+    >>> computer_of(r"ledger\orders")
+    'ledger'
+    """
+    return pathname.rpartition("\\")[0]
+
+
 #: The elements by their names in files and messages.
 ELEMENTS: dict[str, type[DirectoryObject]] = {
     "enterprise": Enterprise,

@@ -7,7 +7,7 @@ import operator
 from collections.abc import Iterator
 
 from msmqwire.directory.base import Directory, Equal, Filter, matches
-from msmqwire.directory.elements import DirectoryObject, Element, Queue, QueueManager
+from msmqwire.directory.elements import DirectoryObject, Element, Queue, QueueManager, computer_of
 from msmqwire.directory.ldap_connection import Entry, LdapConnection, escape
 from msmqwire.directory.ldap_entry import LONG_NAME, EntryReader, utf16_length
 from msmqwire.directory.ldap_schema import CLASSES, CONTAINERS, DERIVED, MAPPING
@@ -148,7 +148,8 @@ class LdapDirectory(Directory):
             return ask(equal["full_path"], assertion, names, below=False)
         for attribute, on_the_computer in _HOSTS.items():
             if attribute in equal:
-                host, _, queue = equal[attribute].partition("\\")
+                host = computer_of(equal[attribute]) or equal[attribute]
+                queue = equal[attribute][len(host) + 1 :]
                 if queue and utf16_length(queue) < LONG_NAME:
                     assertion = f"(&{assertion}(cn={escape(queue.encode('utf-8'))}))"
                 named = f"(&(objectClass=computer)({on_the_computer}={escape(host.encode('utf-8'))}))"

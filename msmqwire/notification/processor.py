@@ -12,7 +12,7 @@ from typing import Any
 from uuid import UUID
 
 from msmqwire.directory.base import Directory, Equal
-from msmqwire.directory.elements import Element, Queue, QueueManager
+from msmqwire.directory.elements import Element, Queue, QueueManager, computer_of
 from msmqwire.directory.queues import QueueCollection, completed
 from msmqwire.errors import DirectoryError, DirectoryNotConnected
 from msmqwire.mqcn import NotificationBody, NotificationUpdate
@@ -155,7 +155,7 @@ class NotificationProcessor:
 
     def _rule_against_computer(self, pathname: str) -> Rule | None:
         """The rule by which a queue on another computer is ignored."""
-        return None if pathname.rpartition("\\")[0].lower() in self._computers else Rule.OTHER_COMPUTER
+        return None if computer_of(pathname).lower() in self._computers else Rule.OTHER_COMPUTER
 
     def _apply_update(self, place: Place, update: NotificationUpdate, rule: Rule | None) -> Record:
         """Apply an update of version 1, unless it is ignored by a rule ([MS-MQCN] 3.2.5.1)."""

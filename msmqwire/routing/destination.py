@@ -8,6 +8,7 @@ from uuid import UUID
 
 from msmqwire.directory import Directory, Equal, Queue, QueueManager
 from msmqwire.directory.base import comparable
+from msmqwire.directory.elements import computer_of
 from msmqwire.directory.ldap_connection import parent
 from msmqwire.errors import DirectoryError, FormatNameError
 from msmqwire.formatname import ConnectorName, DirectName, FormatName, PrivateName, PublicName, parse
@@ -110,18 +111,15 @@ def _destination_of_queue(identifier: UUID, directory: Directory | None, literal
         return DestinationInfo(False, reason=f"the directory cannot be read: {error}")
     if machine is None:
         return DestinationInfo(False, reason=f"no QueueManager has the Queue {identifier}, {queue.pathname}")
-    return DestinationInfo(True, _computer(queue.qualified_pathname) or _computer(queue.pathname), machine.identifier)
+    host = computer_of(queue.qualified_pathname) or computer_of(queue.pathname)
+    return DestinationInfo(True, host, machine.identifier)
 
 
 def _queue_manager_of(queue: Queue, directory: Directory) -> QueueManager | None:
     """The queue manager above a queue in the tree of the directory; without a tree, the one named by its path."""
     if path := parent(queue.full_path):
         return directory.read_directory(QueueManager, [Equal("full_path", path)], _QUEUE_MANAGER)
-    computer = _computer(queue.pathname)
+    computer = computer_of(queue.pathname)
     # A directory that cannot search by name may answer with other machines as well ([MS-MQDSSM] 3.1.6.4).
     machines = directory.read_all(QueueManager, [Equal("computer_name", computer)], _QUEUE_MANAGER)
     return next((each for each in machines if comparable(each.computer_name) == comparable(computer)), None)
-
-
-def _computer(pathname: str) -> str:
-    return pathname.partition("\\")[0]

@@ -113,6 +113,12 @@ def test_one_site_needs_neither_gates_nor_links() -> None:
             ["queue_manager PEER: journal_quota: -1 is not an unsigned integer of 32 bits"],
         ),
         ("queue", {"pathname": "nobody\\orders"}, ["queue nobody\\orders: pathname: there is no queue_manager nobody"]),
+        (
+            "queue",
+            {"pathname": "gate\\x\\orders"},
+            ["queue gate\\x\\orders: pathname: there is no queue_manager gate\\x"],
+        ),
+        ("queue", {"pathname": "orders"}, ["queue orders: pathname: names no computer"]),
         ("queue", {"quota": 1 << 32}, ["queue gate\\orders: quota: 4294967296 is not an unsigned integer of 32 bits"]),
         ("south", {"name": "NORTH"}, [f"site NORTH: name: is also the name of {NORTH}"]),
         (

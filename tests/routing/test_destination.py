@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -135,6 +136,15 @@ def test_the_queue_manager_of_a_public_queue() -> None:
     of = Router(MemoryDirectory([*line(1), MACHINE, queue()]))
     assert of.get_queue_manager(GUID) is None
     assert of.get_next_hops(named("gate-B"), MACHINE.identifier) == (MACHINE.identifier,)
+
+
+def test_a_computer_ends_at_the_last_backslash() -> None:
+    machine = replace(MACHINE, computer_name="A\\LEDGER")
+    found = queue(pathname=r"a\ledger\orders", qualified_pathname="", full_path="")
+    assert get_destination_info(f"PUBLIC={GUID}", Watched([OTHER, machine, found])) == DestinationInfo(
+        True, r"a\ledger", machine.identifier
+    )
+    assert MemoryDirectory([machine, found]).queues_of(machine) == [found]
 
 
 class IgnoresNames(Watched):
