@@ -23,8 +23,8 @@ from msmqwire.directory.elements import (
     computer_of,
 )
 
-#: Numbers that may be negative, or have a rule of their own.
-_SIGNED = ("actual_cost", "base_priority")
+#: The least and the highest BasePriority of a queue ([MS-MQMQ] 2.3.1.6).
+_PRIORITIES = (-32_768, 32_767)
 
 
 def check(objects: Iterable[DirectoryObject]) -> list[Problem]:
@@ -242,9 +242,13 @@ def _routing_servers_of(
 def _numbers(enterprise: _Enterprise) -> Iterator[Problem]:
     for each in enterprise.objects:
         for attribute, value in each.attributes().items():
-            if attribute in _SIGNED or each.attribute_type(attribute) is not int:
+            if attribute == "actual_cost" or each.attribute_type(attribute) is not int:  # _costs checks costs
                 continue
-            if not 0 <= value < 1 << 32:
+            if attribute == "base_priority":
+                least, highest = _PRIORITIES
+                if not least <= value <= highest:
+                    yield Problem(enterprise.title(each), attribute, f"{value} is not from {least:,} to {highest:,}")
+            elif not 0 <= value < 1 << 32:
                 yield Problem(enterprise.title(each), attribute, f"{value} is not an unsigned integer of 32 bits")
 
 

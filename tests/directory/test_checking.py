@@ -120,6 +120,13 @@ def test_one_site_needs_neither_gates_nor_links() -> None:
         ),
         ("queue", {"pathname": "orders"}, ["queue orders: pathname: names no computer"]),
         ("queue", {"quota": 1 << 32}, ["queue gate\\orders: quota: 4294967296 is not an unsigned integer of 32 bits"]),
+        ("queue", {"base_priority": 32_768}, [
+            "queue gate\\orders: base_priority: 32768 is not from -32,768 to 32,767",
+        ]),
+        ("queue", {"base_priority": -32_769}, [
+            "queue gate\\orders: base_priority: -32769 is not from -32,768 to 32,767",
+        ]),
+        ("queue", {"base_priority": -32_768}, []),
         ("south", {"name": "NORTH"}, [f"site NORTH: name: is also the name of {NORTH}"]),
         (
             "enterprise",
