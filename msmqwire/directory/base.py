@@ -32,6 +32,7 @@ from msmqwire.directory.elements import (
     computer_of,
 )
 from msmqwire.errors import DirectoryError
+from msmqwire.wire.guids import guid_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,12 +297,14 @@ def _query(
 
 def _typed(element: type[DirectoryObject], given: Filter) -> Filter:
     """The filter with a value of the attribute's type; identifiers and enumeration members may be given as text."""
-    wanted = element.attribute_type(given.attribute)
-    if isinstance(given.value, str) and issubclass(wanted, (UUID, enum.Enum)):
-        return type(given)(given.attribute, wanted(given.value))
-    if not isinstance(given.value, wanted):
+    wanted, value = element.attribute_type(given.attribute), given.value
+    if isinstance(value, str) and wanted is UUID:
+        value = guid_of(value)
+    elif isinstance(value, str) and issubclass(wanted, enum.Enum):
+        value = next((member for member in wanted if member.value == value), None)
+    if not isinstance(value, wanted):
         raise ValueError(f"{given.attribute} is compared with {given.value!r}, which is not of type {wanted.__name__}")
-    return given
+    return type(given)(given.attribute, value)
 
 
 def site_gates(

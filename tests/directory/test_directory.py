@@ -236,7 +236,10 @@ def test_no_filters_and_no_filter_are_the_same(directory: Directory) -> None:
     [
         ([Equal("nam", "x")], None, "Site has no attribute 'nam'"),
         (None, ["name", "gates"], "Site has no attribute 'gates'"),
-        ([Equal("identifier", "not one")], None, "badly formed"),
+        ([Equal("identifier", "not one")], None, "identifier is compared with 'not one', which is not of type UUID"),
+        ([Equal("identifier", f"{{{ORDERS}}}")], None, "identifier is compared with '{.*}', which is not of type UUID"),
+        ([Equal("identifier", ORDERS.urn)], None, "identifier is compared with 'urn:.*, which is not of type UUID"),
+        ([Equal("identifier", ORDERS.hex)], None, "which is not of type UUID"),
         ([Equal("name", 7)], None, "name is compared with 7, which is not of type str"),
         ([LessThan("foreign_site", b"")], None, "not of type bool"),
         ([Equal("foreign_site", "False")], None, "foreign_site is compared with 'False', which is not of type bool"),
