@@ -212,7 +212,11 @@ def _part(entry: Entry, index: int) -> str:
 
 
 def _queue_name(entry: Entry) -> str:
-    """The name of a queue ([MS-MQDSSM] 3.1.6.11.2.1)."""
+    """The name of a queue ([MS-MQDSSM] 3.1.6.11.2.1).
+
+    (Decision: it is the same in QualifiedPathname, though 3.1.6.11.2.2 keeps backslashes: no QueueName has one, by
+    [MS-MQMQ] 2.1.1, and a path with two would name another computer.)
+    """
     name = _part(entry, 0)
     if utf16_length(name) == LONG_NAME:
         rest = entry.values.get("mSMQQueueNameExt", [])
