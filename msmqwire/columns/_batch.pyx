@@ -142,7 +142,11 @@ cdef class Batch:
         @overload
         def __getitem__(self, name: str) -> Any: ...
 
-    def __getitem__(self, str name):
+    def __contains__(self, name: object) -> bool:
+        """Whether ``name`` is the name of a column that this Batch has."""
+        return name in self.columns
+
+    def __getitem__(self, name):
         """A column, never copied.
 
         Numbers and enumerations are arrays of shape (n,), GUIDs (n, 16) uint8 in wire order, lists a ``ListColumn``,
@@ -152,7 +156,11 @@ cdef class Batch:
         ------
         KeyError
             No such column, or it was not requested.
+        TypeError
+            ``name`` is not text.
         """
+        if not isinstance(name, str):
+            raise TypeError(f"a Batch is indexed by the name of a column, not by {type(name).__name__}")
         for column in self.table.all_columns:
             if column.name == name:
                 break
@@ -199,8 +207,7 @@ cdef class Batch:
 
     def fault(self, Py_ssize_t row) -> views.FaultEntry | None:
         """Why a row could not be decoded, or None."""
-        if not 0 <= row < len(self):
-            raise IndexError(f"row {row} of {self.length}")
+        check_row(self, row)
         faults = self.faults
         place = int(np.searchsorted(faults["row"], row))
         if place == len(faults) or faults["row"][place] != row:
@@ -218,7 +225,9 @@ cdef class Batch:
 
     def violation_names(self, Py_ssize_t row) -> tuple[str, ...]:
         """The rules that a row breaks, by name."""
-        cdef uint32_t bits = self.violations[row]
+        cdef uint32_t bits
+        check_row(self, row)
+        bits = self.violations[row]
         return tuple(name for i, name in enumerate(self.table.violation_names) if bits >> <uint32_t>i & 1)
 
     def to_arrow(self, *, str guid: GuidForm = "binary", bint dictionaries=True) -> pa.RecordBatch:
@@ -476,6 +485,12 @@ cdef int require_requested(Batch batch, str name) except -1:
     """Refuse a column that was not requested: it has no buffer."""
     if name not in batch.selected:
         raise KeyError(f"{name!r} is not among the requested columns: {', '.join(batch.columns)}")
+    return 0
+
+
+cdef int check_row(Batch batch, Py_ssize_t row) except -1:
+    if not 0 <= row < len(batch):
+        raise IndexError(f"row {row} of {batch.length}")
     return 0
 
 

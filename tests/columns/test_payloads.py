@@ -12,7 +12,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from msmqwire import Payloads
+from msmqwire import Payloads, mqsd
 from tests.columns import arrow_consumer
 from tests.columns.formats import Format, each_format
 from tests.columns.rows import contents
@@ -39,6 +39,31 @@ def test_null_payloads_give_null_rows(kind: Format) -> None:
     assert batch.fault(0) is None
     assert batch.violation_names(0) == ()
     kind.assert_rows([None] * 9)
+
+
+@each_format
+@pytest.mark.parametrize("dtype", [object, pd.ArrowDtype(pa.binary())])
+def test_nulls_of_pandas_give_null_rows(kind: Format, dtype: Any) -> None:
+    first, _ = kind.whole
+    column = pd.Series([first, pd.NA, b"", None], dtype=dtype)
+    assert column[1] is pd.NA
+    assert [None if each is None else bytes(each) for each in Payloads.of(column)] == [first, None, b"", None]
+    assert kind.decode_batch(column).to_arrow().equals(kind.decode_batch([first, None, b"", None]).to_arrow())
+    assert list(Payloads.of_texts(pd.Series(["a", pd.NA], dtype="string")))[1] is None
+
+
+def test_rows_and_columns_that_a_batch_does_not_have() -> None:
+    batch = mqsd.decode_batch([b"oops"])
+    assert "type" in batch
+    for other in ("nothing", 0, None):
+        assert other not in batch
+    assert "type" not in mqsd.decode_batch([b"oops"], columns=["version"])
+    with pytest.raises(TypeError, match="a Batch is indexed by the name of a column, not by int"):
+        batch[0]  # type: ignore[call-overload]
+    for row in (-1, 1):
+        for ask in (batch.fault, batch.violation_names):
+            with pytest.raises(IndexError, match=f"row {row} of 1"):
+                ask(row)
 
 
 @pytest.mark.parametrize("size", [1, 7, 8, 9, 31, 32, 33, 63, 64, 65, 1023, 1024, 1025])
@@ -109,8 +134,8 @@ def test_slices_in_threads_have_the_rows_of_the_whole(kind: Format) -> None:
 def test_payloads_of_other_libraries(form: Any) -> None:
     values = [b"ab", None, b"c", b"ab"]
     assert [payload and bytes(payload) for payload in Payloads.of(form(values))] == values
-    with pytest.raises(TypeError, match="payload 1 is NAType, not bytes-like or None"):
-        Payloads.of(pd.Series([b"ab", pd.NA], dtype=object))
+    with pytest.raises(TypeError, match="payload 1 is NaTType, not bytes-like or None"):
+        Payloads.of(pd.Series([b"ab", pd.NaT], dtype=object))
 
 
 def test_payload_windows() -> None:
