@@ -4,6 +4,7 @@ Immutable bytes are not copied: objects of ``bytes`` and ``str``, and Arrow arra
 copied. If the bytes of an Arrow array change all the same, values are wrong, and no memory outside is read.
 """
 
+import sys
 from inspect import signature
 
 from cpython.buffer cimport PyBuffer_FillInfo, PyObject_CheckBuffer
@@ -141,8 +142,9 @@ cdef class Payloads:
         Parameters
         ----------
         payloads
-            Payloads; one bytes-like object with ``offsets``; a sequence (or numpy array) of bytes-like objects and
-            None; or anything with ``__arrow_c_array__`` or ``__arrow_c_stream__`` of Binary, LargeBinary or BinaryView.
+            Payloads; one bytes-like object with ``offsets``; a sequence (or numpy array, or Series of pandas) of
+            bytes-like objects and None; or anything with ``__arrow_c_array__`` or ``__arrow_c_stream__`` of Binary,
+            LargeBinary or BinaryView. ``pandas.NA`` is a null as None is.
         offsets : array of integers, optional
             As for ``Payloads``.
         lost : array of integers, shape (n,), optional
@@ -413,9 +415,11 @@ cdef Payloads from_items(object payloads, bint texts):
     cdef Span* span = <Span*>spans.data
     cdef Py_ssize_t nbytes = 0
     cdef Py_ssize_t i, size
+    # How an iterator of pandas gives a null
+    cdef object null = getattr(sys.modules.get("pandas"), "NA", None)
     for i in range(count):
         item = items[i]
-        if item is None:
+        if item is None or item is null:
             span[i].data = NULL
             size = 0
         elif texts:
