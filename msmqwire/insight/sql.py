@@ -27,6 +27,7 @@ __all__ = ["Condition", "SqlError", "connect"]
 _MEMORY = "1GB"
 _TEXTS = re.compile(r"'(?:[^']|'')*'")
 _WORDS = re.compile(r"\w+")
+_UNKNOWN_TABLE = re.compile(r"Table with name (.+) does not exist!")
 
 
 class SqlError(MsmqWireError):
@@ -122,7 +123,14 @@ class Connection:
             DuckDB refuses it.
         """
         with _errors():
-            relation = self._database.sql(statement)
+            try:
+                relation = self._database.sql(statement)
+            except _duckdb("SQL").CatalogException as error:
+                # DuckDB suggests tables of its own
+                unknown = _UNKNOWN_TABLE.search(str(error))
+                if unknown is None:
+                    raise
+                raise SqlError(f"no table is called {unknown[1]}; there is {', '.join(TABLES)}") from None
             if relation is None:
                 raise SqlError("the statement has no result; write a SELECT")
             return pa.RecordBatchReader.from_stream(_with_distinct_names(relation))
