@@ -188,7 +188,12 @@ def moment(text: str) -> int | timedelta:
         hours, minutes, seconds = (int(part or 0) for part in clock.groups())
         if hours < 24 and minutes < 60 and seconds < 60:
             return timedelta(hours=hours, minutes=minutes, seconds=seconds)
-    found: int = _iso_moment(text)
+    try:
+        found: int = _iso_moment(text)
+    except argparse.ArgumentTypeError as error:
+        raise argparse.ArgumentTypeError(
+            f"{error}; other forms are a time of day, as in 08:10, and a distance from now, as in -2h"
+        ) from None
     return found
 
 

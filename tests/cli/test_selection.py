@@ -68,7 +68,9 @@ def test_a_time_before_now(tmp_path: Path) -> None:
 
 def test_times_that_are_refused() -> None:
     for given in ("24:00", "8:60", "-2x", "yesterday"):
-        assert "is not an ISO 8601 time" in refused("decode", LOCAL, f"--since={given}")
+        said = refused("decode", LOCAL, f"--since={given}")
+        assert f"{given!r} is not an ISO 8601 time, as in 2024-03-04" in said
+        assert "; other forms are a time of day, as in 08:10, and a distance from now, as in -2h (see" in said
 
 
 def test_a_capture_that_is_named_twice_is_reported() -> None:
