@@ -124,7 +124,7 @@ def test_files_among_captures_that_are_none(printed: Path, tmp_path: Path) -> No
     assert (done.returncode, from_json(done.stdout)) == (2, expected_rows(printed))
     lines = done.stderr.decode().splitlines()
     assert [line.split(":")[0] for line in lines[:2]] == ["msmqwire", "msmqwire"]
-    assert lines[0] == f"msmqwire: no capture matches '{tmp_path}/folder'"
+    assert lines[0] == f"msmqwire: no capture is in the folder '{tmp_path}/folder'"
     assert "note.txt: begins with" in lines[1]
     assert lines[-1] == "2 files not read"
     assert msmqwire("replay", *files).returncode == 2

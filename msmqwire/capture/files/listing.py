@@ -71,7 +71,8 @@ def files_at(
     else:
         files = _local_files(source, recursive)
     if not files:
-        raise FileNotFoundError(f"no capture matches {source!r}")
+        of = "is in the folder" if os.path.isdir(local_path(source)) else "matches"
+        raise FileNotFoundError(f"no capture {of} {source!r}")
     return sorted(files)
 
 
