@@ -33,6 +33,7 @@ examples:
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import signal
 import sys
@@ -42,7 +43,7 @@ from typing import Any, NoReturn
 
 from msmqwire import __version__
 from msmqwire.cli import signals
-from msmqwire.cli.console import describe_error, did_you_mean, say
+from msmqwire.cli.console import StandardOutput, describe_error, did_you_mean, say
 from msmqwire.cli.parser import Parser
 from msmqwire.errors import MsmqWireError
 
@@ -103,11 +104,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     After a signal that asks it to stop, the process cleans up and then ends by that signal, as shells expect.
     """
     given = sys.argv[1:] if arguments is None else arguments
+    # Without standard output there is nothing to name
+    output: Any = sys.stdout and StandardOutput(sys.stdout)
     try:
-        options = _parsed(given)
-        with signals.raised():
-            status: int = options.run(options)
-            return status
+        with contextlib.redirect_stdout(output):
+            return _run(given)
     except signals.Stopped as stopped:
         if stopped.number == signal.SIGINT:
             say("msmqwire: interrupted")
@@ -120,6 +121,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         say(f"msmqwire: {describe_error(error)}")
     _drop_standard_output()
     return 1
+
+
+def _run(given: Sequence[str]) -> int:
+    """Run a command line, and write its output to the end."""
+    try:
+        options = _parsed(given)
+    except SystemExit:  # after help
+        _flush_standard_output()
+        raise
+    with signals.raised():
+        status: int = options.run(options)
+        _flush_standard_output()
+        return status
 
 
 def command() -> NoReturn:
@@ -190,10 +204,14 @@ def _parser(chosen: Iterable[str]) -> Parser:
     return parser
 
 
+def _flush_standard_output() -> None:
+    if sys.stdout is not None:
+        sys.stdout.flush()
+
+
 def _drop_standard_output() -> None:
     """Leave no output that the interpreter would try to write, and fail to, as it exits."""
     try:
-        if sys.stdout is not None:
-            sys.stdout.flush()
+        _flush_standard_output()
     except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -8,7 +8,7 @@ import re
 import sys
 from collections.abc import Iterable, Sequence
 from types import ModuleType
-from typing import Any
+from typing import Any, TextIO
 
 from msmqwire.errors import MsmqWireError, require, similar
 
@@ -20,6 +20,40 @@ _UNPRINTABLE = re.compile(f"[{UNPRINTABLE}\ud800-\udfff]")
 
 class CommandError(MsmqWireError):
     """A command cannot continue; the message is one line with the cause and the remedy."""
+
+
+class OutputErrors:
+    """Raises an OSError of a block as a CommandError that names the output; a broken pipe stays as it is."""
+
+    def __init__(self, output: str) -> None:
+        self._output = output
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: object) -> None:
+        if isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
+            raise CommandError(f"cannot write {self._output}: {error.strerror}") from error
+
+
+class StandardOutput:
+    """Standard output of a command, for ``print`` and for the help of ``argparse``: its errors name it."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        """Write; a CommandError if that fails."""
+        with OutputErrors("standard output"):
+            return self._stream.write(text)
+
+    def flush(self) -> None:
+        """Flush; a CommandError if that fails."""
+        with OutputErrors("standard output"):
+            self._stream.flush()
 
 
 def printable(text: str) -> str:

@@ -9,10 +9,10 @@ import stat
 from collections.abc import Sequence
 from typing import IO, TYPE_CHECKING, Any
 
-from msmqwire.cli.console import CommandError
+from msmqwire.cli.console import CommandError, OutputErrors
 from msmqwire.cli.formats import write_table
 from msmqwire.cli.queues import file_stem, queue_path
-from msmqwire.cli.target import OutputErrors, Sink, standard_output
+from msmqwire.cli.target import Sink, standard_output
 
 if TYPE_CHECKING:
     from msmqwire.session import MessageReceived

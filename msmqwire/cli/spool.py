@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from msmqwire.cli.target import OutputErrors
+from msmqwire.cli.console import OutputErrors
 
 _MOST_IN_MEMORY = 64 << 20
 

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import IO, TYPE_CHECKING, Any, TextIO
 
-from msmqwire.cli.console import CommandError
+from msmqwire.cli.console import CommandError, OutputErrors
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,20 +22,6 @@ _BUFFER = 1 << 18
 _ROWS_AT_ONCE = 1 << 14
 # The path of an open file by its descriptor
 _OPEN_FILE = "/proc/self/fd/{}"
-
-
-class OutputErrors:
-    """Raises an OSError of a block as a CommandError that names the output; a broken pipe stays as it is."""
-
-    def __init__(self, output: str) -> None:
-        self._output = output
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: object) -> None:
-        if isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
-            raise CommandError(f"cannot write {self._output}: {error.strerror}") from error
 
 
 class Sink(io.BufferedIOBase):

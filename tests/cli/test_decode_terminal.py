@@ -224,6 +224,17 @@ def test_standard_output_that_is_full(format: str, printed: Path) -> None:
     assert done.stderr.decode() == "msmqwire: cannot write standard output: No space left on device\n"
 
 
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize(
+    "arguments", [("explain", "truncated"), ("explain", "truncated", "-T", "json"), ("--help",), ("--version",)]
+)
+def test_text_that_cannot_be_written(arguments: tuple[str, ...], unbuffered: str) -> None:
+    with open("/dev/full", "wb") as full:
+        done = process(*arguments, stdout=full, env={"PYTHONUNBUFFERED": unbuffered})
+    assert done.returncode == 1
+    assert done.stderr.decode() == "msmqwire: cannot write standard output: No space left on device\n"
+
+
 @pytest.mark.parametrize("format", ["json", "csv", "parquet", "table", "brief"])
 def test_a_device_that_is_full(format: str, printed: Path) -> None:
     for arguments in ((), ("--table", "topology")):
