@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from functools import reduce
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import (
@@ -27,9 +28,10 @@ from pyspark.sql.datasource import (
 from pyspark.sql.functions import expr, lit
 
 from msmqwire.capture import ReadOptions
+from msmqwire.spark.schema import convert
 from msmqwire.spark.source.datasource import PushdownReader
 from msmqwire.spark.source.options import SourceOptions
-from msmqwire.spark.source.pushdown import can_apply, filtered, narrowed
+from msmqwire.spark.source.pushdown import can_apply, filtered, narrowed, time_bounds
 from msmqwire.spark.source.scan import Scan, ScanOptions
 from tests.capture import build
 from tests.spark.captures import OTHER
@@ -174,6 +176,28 @@ def test_what_is_left_to_spark() -> None:
 def test_what_is_not_even_decoded(conditions: list[Filter], wanted: dict[str, Any]) -> None:
     assert narrowed(ScanOptions(), conditions) == ScanOptions(read=ReadOptions(guid="text", **wanted))
     assert narrowed(ScanOptions(mode="FAILFAST"), conditions) == ScanOptions(mode="FAILFAST")
+
+
+@pytest.mark.parametrize(
+    "moment", [datetime(1969, 12, 31, 23, 59, 59, 999999, UTC), datetime(1970, 1, 1, tzinfo=UTC), TIME]
+)
+@pytest.mark.parametrize("kind", [EqualTo, GreaterThan, GreaterThanOrEqual, LessThan, LessThanOrEqual])
+def test_bounds_of_a_time_in_microseconds(moment: datetime, kind: type[Filter]) -> None:
+    """They keep every row that the filter leaves; from the first one, and to the last one, that an equal time has."""
+    condition = kind(("time",), moment)  # type: ignore[call-arg]
+    at = (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1) * 1000
+    times = pa.array(range(at - 2001, at + 2002), pa.timestamp("ns", "UTC"))
+    names = (COLUMNS["time"], COLUMNS["time_ns"])
+    left = filtered(convert(pa.record_batch({"time": times}), names), [condition]).column("time_ns").to_pylist()
+    since, until = time_bounds(condition)
+    lower, upper = kind is not LessThan and kind is not LessThanOrEqual, kind not in (GreaterThan, GreaterThanOrEqual)
+    assert since == (at if lower else None)
+    assert until == ((at if kind is LessThan else at + 1000) if upper else None)
+    assert left
+    assert since is None or since <= left[0]
+    assert until is None or left[-1] < until
+    if kind is EqualTo:
+        assert (left[0], left[-1] + 1) == (since, until)
 
 
 def test_a_selection_that_was_asked_for_stays() -> None:

@@ -119,11 +119,11 @@ def time_bounds(condition: Filter) -> tuple[int | None, int | None]:
     """The nanoseconds since 1970 from which on, and before which, a filter leaves rows; None: no bound."""
     if not isinstance(condition, (*_LOWER, *_UPPER)) or condition.attribute[0] not in ("time", "time_ns"):
         return None, None
-    # A time in microseconds is up to 999 nanoseconds less than the time of its row
+    # The time of a row in microseconds is rounded down: it is up to 999 nanoseconds less than that in nanoseconds
     time, slack = (condition.value, 0) if condition.attribute[0] == "time_ns" else (nanoseconds(condition.value), 999)
-    since, until = time - slack, time if isinstance(condition, LessThan) else time + slack + 1
+    until = time if isinstance(condition, LessThan) else time + slack + 1
     return (
-        since if isinstance(condition, _LOWER) and _LEAST <= since <= _MOST else None,
+        time if isinstance(condition, _LOWER) and _LEAST <= time <= _MOST else None,
         until if isinstance(condition, _UPPER) and _LEAST <= until <= _MOST else None,
     )
 
