@@ -188,8 +188,7 @@ def ipv6(packet: bytes) -> tuple[int, str, str, bytes, int]:
     if first >> 4 != 6:
         raise DamagedError
     rest = packet[40:]
-    if length == 0 and kind == 0:
-        length = len(rest)
+    length = length or len(rest)
     kind, rest, length = extensions(rest, kind, length, (source, target))
     return kind, str(IPv6Address(source)), str(IPv6Address(target)), rest, length
 

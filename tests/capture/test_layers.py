@@ -31,6 +31,8 @@ FOUND = {
     "options": build.ethernet(0x0800, build.ipv4(UDP, options=b"\x94\x04\0\0")),
     "all options": build.ethernet(0x0800, build.ipv4(UDP, options=b"\1" * 40)),
     "unknown length": build.ethernet(0x0800, build.ipv4(UDP, total=0)),
+    "unknown length over ipv6": build.ethernet(0x86DD, build.ipv6(UDP, length=0)),
+    "unknown length and an extension": build.ethernet(0x86DD, build.ipv6(build.extension(17) + UDP, 60, length=0)),
     "length in place of a type": build.ethernet(43, b"\xaa\xaa\3\0\0\0\x08\0" + build.ipv4(UDP)),
     "ipv6": build.ethernet(0x86DD, build.ipv6(UDP)),
     "hop by hop": build.ethernet(0x86DD, build.ipv6(build.extension(17, 16) + UDP, 0)),

@@ -318,8 +318,8 @@ cdef int read_ipv6(Layer* layer, Packet* found) noexcept nogil:
     layer.type = ip[6]
     length = network_u16(ip + 4)
     layer.end = layer.position + 40 + length
-    if length == 0 and layer.type == HOP_BY_HOP:
-        layer.end = layer.captured  # RFC 2675: the length is in a jumbo payload option
+    if length == 0:  # as in read_ipv4; or it is in a jumbo payload option (RFC 2675)
+        layer.end = layer.captured
     layer.position += 40
     status = read_extensions(layer, found)
     if status == IP_TOTAL_LENGTH:
