@@ -331,6 +331,20 @@ def test_fragments_of_an_encapsulation() -> None:
     assert block.capture["first_frame"].tolist() == [len(outer) + 1]
 
 
+@pytest.mark.parametrize("truncated", [PLAIN[:-3], build.ethernet(0x8137, build.ipx(b"payload", target=PORTS[0]))[:-3]])
+def test_a_packet_that_extends_beyond_its_encapsulation_in_fragments(truncated: bytes) -> None:
+    """What is there of a truncated datagram is a row, whether the encapsulation came in fragments or not."""
+    mirrored = ip(47, gre(0x88BE, truncated, 0x1000, bytes(12)))
+    data = build.pcap([mirrored, *cut(mirrored[14:], 32)])
+    rows, stats = read(data)
+    whole, last = rows[0], len(cut(mirrored[14:], 32)) + 1
+    assert (whole.payload, whole.lost, whole.encapsulation) == (b"payl", 3, "erspan")
+    assert [row._replace(time=None) for row in rows] == [whole._replace(frame=f, time=None) for f in (1, last)]
+    assert rows == oracle.read(data, {*PORTS}).rows
+    assert (stats.malformed, stats.fragments) == (2, last - 2)
+    assert [problem.ends != "" for problem in stats.problems] == [True, True]
+
+
 def test_first_frame_inside_of_fragments() -> None:
     """The frame with the first byte of the payload, through both kinds of fragments."""
     outer = [piece for inner in PARTS for piece in cut(udp(4789, vxlan(inner))[14:], 48)]

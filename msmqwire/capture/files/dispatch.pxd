@@ -142,7 +142,7 @@ cdef inline bint take_part(
     if status == PART:
         return True
     datagram = fragments.complete
-    if status != FOUND:
+    if not is_payload(status, found):
         count_without_row(counts, frame, status, found)
     elif found.ends.transport == Transport.TCP:
         if not take_segment(streams, frame, found, rows, counts):
@@ -152,7 +152,7 @@ cdef inline bint take_part(
             rows.first_frame[rows.count - 1] = frame_of(datagram, place_of(datagram, found.payload))
     else:
         status = OTHER
-    if status == FOUND:
+    if is_payload(status, found):
         keep_memory(rows, datagram.data)
         datagram.data = NULL
         rows.assembled += 1
