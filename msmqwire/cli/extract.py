@@ -9,10 +9,9 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from msmqwire.cli.arguments import capture_files, read_options
-from msmqwire.cli.console import CommandError, json_line, say
+from msmqwire.cli.console import CommandError, OutputErrors, json_line, say
 from msmqwire.cli.counts import counts, report
 from msmqwire.cli.progress import progress
-from msmqwire.cli.target import OutputErrors
 from msmqwire.errors import counted
 
 if TYPE_CHECKING:

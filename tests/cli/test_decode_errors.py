@@ -324,7 +324,7 @@ def test_decode_imports_only_what_it_needs(format: str, tmp_path: Path) -> None:
     heavy = {"pandas", "pyspark", "scipy", "importlib.metadata", "msmqwire.insight"}
     heavy |= {"rich"} if format != "table" else set()
     program = (
-        "import sys\nfrom msmqwire.cli import main\nmain()\n"
+        "import sys\nfrom msmqwire.cli import command\ntry:\n  command()\nexcept SystemExit:\n  pass\n"
         f"heavy = {heavy} & set(sys.modules)\n"
         "sys.exit(f'imported {sorted(heavy)}' if heavy else 0)\n"
     )
