@@ -302,3 +302,16 @@ def test_packets_are_made_by_their_classes() -> None:
         mqqb.encode(empty)
     with pytest.raises(TypeError):
         mqqb.encode(None)  # type: ignore[arg-type]
+
+
+def test_faults_say_how_many_bytes_are_left() -> None:
+    """In a packet of any size that has all headers."""
+    packet = bytearray(mqqb.encode(FULL))
+    packet[2] &= ~0x10  # a SessionHeader would be the first that is truncated
+    sizes = range(16, len(packet))
+    payloads = [bytes(packet[:8]) + size.to_bytes(4, "little") + bytes(packet[12:size]) for size in sizes]
+    faults = mqqb.decode_batch(payloads).faults
+    left = np.array(sizes)[faults["row"]] - faults["offset"]
+    np.testing.assert_array_equal(faults["available"], left)
+    assert (faults["needed"] > faults["available"]).all()
+    assert len(set(faults["field"].tolist())) > 20
