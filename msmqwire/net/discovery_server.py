@@ -196,15 +196,19 @@ class DiscoveryService:
         self._stopping = False
 
     def stop(self) -> None:
-        """End ``run`` soon; may be called from another thread or a signal handler."""
+        """End ``run`` soon; may be called from another thread or a signal handler, and after ``close``."""
         self.call(self._end)
 
     def call(self, function: Callable[[], object]) -> None:
         """Have ``run`` call a function between two datagrams; may be called from another thread or a signal handler."""
         self._calls.append(function)
-        # A full socket wakes the thread as well
-        with contextlib.suppress(BlockingIOError):
+        try:
             self._waker.send(b"\0")
+        except BlockingIOError:  # a full socket wakes the thread as well
+            pass
+        except OSError:
+            if self._waker.fileno() != -1:  # after close there is no thread to wake
+                raise
 
     def counters(self) -> dict[str, object]:
         """The counts of all datagrams.

@@ -566,6 +566,7 @@ def test_stop_ends_a_service_that_waits_and_one_that_was_not_begun() -> None:
     service.stop()
     service.run()
     service.close()
+    service.stop()
 
 
 def test_a_service_that_was_stopped_can_be_run_again() -> None:
