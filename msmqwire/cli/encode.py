@@ -45,6 +45,7 @@ from msmqwire.cli.target import is_terminal, open_target
 from msmqwire.errors import counted
 
 if TYPE_CHECKING:
+    from msmqwire.capture.files.writing import Flow
     from msmqwire.cli.packets import Row
     from msmqwire.cli.target import Sink
 
@@ -108,9 +109,10 @@ def run(options: argparse.Namespace) -> int:
     carried = {_identity(packet.rows[0]) for packet in packets if packet.table == "messages"}
     packets = [each for each in packets if each.table != "notifications" or _identity(each.rows[0]) not in carried]
     written = [packet for packet in packets if not packet.is_left_out]
+    placed = _in_order(written, options.file)
     with open_target(options.output, [options.file]) as sink:
         if options.format == "pcap":
-            _write_capture(sink, written, options.file)
+            _write_capture(sink, placed, options.file)
         else:
             for packet in written:
                 with _errors_of(packet, options.file):
@@ -192,45 +194,48 @@ def _identity(row: Row) -> tuple[str, ...]:
     return tuple(repr(row.get(column)) for column in _PACKET)
 
 
-def _write_capture(sink: Sink, packets: Iterable[_Packet], name: str) -> None:
-    from msmqwire.capture.files.writing import CaptureWriter, Flow
+def _write_capture(sink: Sink, packets: Iterable[tuple[int, Flow, _Packet]], name: str) -> None:
+    from msmqwire.capture.files.writing import CaptureWriter
 
     writer = CaptureWriter(sink)
-    for time, packet in _in_order(packets, name):
+    for time, flow, packet in packets:
         with _errors_of(packet, name):
             if packet.transport != packet.carrier:
                 raise ValueError(f"transport: {packet.carrier} carries this packet, not {packet.transport}")
             write = writer.datagram if packet.carrier == "udp" else writer.stream
-            write(time, Flow(**_place(packet.rows[0])), packet.encoded())
+            write(time, flow, packet.encoded())
 
 
-def _place(row: Row) -> dict[str, Any]:
+def _flow(row: Row) -> Flow:
+    """The sender and the receiver of the packet of a row."""
+    from msmqwire.capture.files.writing import Flow
+
     place = {**_PLACE, "dst_port": _PING_PORT if row.get("kind") == "ping" else _PLACE["dst_port"]}
-    found = {column: default if row.get(column) is None else row[column] for column, default in place.items()}
+    place |= {column: row[column] for column in place if row.get(column) is not None}
     for column in ("src", "dst"):
-        # Numbers are addresses to ipaddress
-        if not isinstance(found[column], str):
-            raise ValueError(f"{column}: {found[column]!r} is not an address")
-    return found
+        if not isinstance(place[column], str):
+            raise ValueError(f"{column}: {place[column]!r} is not an address")
+    return Flow(**place)  # type: ignore[arg-type] # it checks the ports itself
 
 
-def _in_order(packets: Iterable[_Packet], name: str) -> list[tuple[int, _Packet]]:
-    """Packets by time; those of one time by frame and position in their stream."""
-    from msmqwire.capture.options import parse_time
+def _in_order(packets: Iterable[_Packet], name: str) -> list[tuple[int, Flow, _Packet]]:
+    """Packets by time, with their hosts; those of one time by frame and position in their stream."""
+    from msmqwire.cli.packets import time_of
 
     timed = []
     for packet in packets:
         row = packet.rows[0]
         with _errors_of(packet, name):
-            if not isinstance(row.get("time", ""), str | None):
-                raise ValueError(f"time: {row['time']!r} is not an ISO 8601 time")
-            time = 0 if row.get("time") is None else parse_time(row["time"])
+            try:
+                time = 0 if row.get("time") is None else time_of(row["time"])
+            except ValueError as error:
+                raise ValueError(f"time: {error}") from None
             place = [row.get(column) or 0 for column in ("frame", "stream_offset")]
             if not all(isinstance(number, int) for number in place):
                 raise ValueError("frame and stream_offset must be integers")
-            timed.append(((time, *place), packet))
+            timed.append(((time, *place), _flow(row), packet))
     timed.sort(key=lambda each: each[0])
-    return [(order[0], packet) for order, packet in timed]
+    return [(order[0], flow, packet) for order, flow, packet in timed]
 
 
 @contextlib.contextmanager

@@ -129,9 +129,16 @@ def _named(names: Mapping[str, Any], values: Mapping[str, Any], column: str) -> 
     return names[name]
 
 
+def time_of(value: Any) -> int:
+    """The nanoseconds since 1970 of a time in a row; a ValueError if it is none."""
+    if not isinstance(value, str):
+        raise ValueError(f"{value!r} is not an ISO 8601 time in text")
+    return parse_time(value)
+
+
 def _value(type_: DataType, value: Any) -> Any:
     # Packets have seconds
-    return parse_time(value) // 1_000_000_000 if type_ == TIMESTAMP else type_.from_json(value)
+    return time_of(value) // 1_000_000_000 if type_ == TIMESTAMP else type_.from_json(value)
 
 
 def _topology(values: dict[str, Any]) -> mqsd.TopologyClientRequest | mqsd.TopologyServerReply:

@@ -6,7 +6,7 @@ tables are read off it; nothing else lists columns.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntFlag
 from functools import cached_property, lru_cache
@@ -270,8 +270,10 @@ class StructOf(DataType):
 
     def from_json(self, value: Any) -> Any:
         """A dict of the members that are not null."""
-        if not isinstance(value, dict):
+        if not isinstance(value, Mapping):
             raise TypeError(f"expected an object, not {value!r}")
+        if unknown := value.keys() - {name for name, _ in self.members}:
+            raise ValueError(f"no member is called {', '.join(sorted(unknown))}")
         return {name: type_.from_json(value[name]) for name, type_ in self.members if value.get(name) is not None}
 
 

@@ -216,7 +216,11 @@ def test_hexadecimal_digits() -> None:
         ('{"type": "request"}', "line 2: TopologyClientRequest needs enterprise_id, request_id, site_id"),
         ('{"type": "reply", "site_id": null}', "TopologyServerReply needs correlation_id, connected_networks"),
         ('{"type": "reply", "trailing": "00"}', "TopologyServerReply has no trailing"),
-        ('{"type": "reply", "servers": [{"nam": "mq1"}]}', "DirectoryServiceServer needs name"),
+        ('{"type": "reply", "servers": [{"nam": "mq1"}]}', "line 2: servers: no member is called nam"),
+        ('{"type": "reply", "servers": [{"ip": true}]}', "DirectoryServiceServer needs name"),
+        ('{"type": "reply", "servers": ["mq1"]}', "line 2: servers: expected an object, not 'mq1'"),
+        ('{"table": "sessions", "kind": "ping", "cookie": 1, "time": 5}', "time: 5 is not an ISO 8601 time in text"),
+        ('{"table": "messages", "sent_time": 5}', "line 2: sent_time: 5 is not an ISO 8601 time in text"),
         ('{"table": "messages", "transaction_id": 5}', "TransactionHeader needs tx_sequence_id, tx_sequence_number"),
         ('{"type": "rep"}', "type is missing or has an unknown name"),
         ("[" * 100_000, "nested too deeply"),
@@ -249,6 +253,9 @@ def test_a_place_that_no_frame_can_have(tmp_path: Path) -> None:
         ({"dst": "::1"}, "one version of IP"),
         ({"src_port": -1}, "line 1: -1 is not a port"),
         ({"src": "x"}, "'x'"),
+        ({"src": 5}, "line 1: src: 5 is not an address"),
+        ({"time": "noon"}, "line 1: time: 'noon' is not an ISO 8601 time"),
     ):
         path.write_text(json.dumps({**row, **wrong}))
         assert complaint in refused("encode", path, "-o", tmp_path / "out.pcap")
+        assert complaint in refused("encode", path, "-T", "hex")
