@@ -432,6 +432,18 @@ def test_settings_are_checked_on_the_driver(function: Any, settings: dict[str, A
 
 
 @pytest.mark.parametrize(
+    ("value", "type_"),
+    [("INTERVAL '1' YEAR", "interval year"), ("array(INTERVAL '1' MONTH)", "array<interval month>")],
+)
+def test_a_kept_column_that_spark_does_not_send(spark: SparkSession, value: str, type_: str) -> None:
+    message = rf"keep: 'age' is {type_}, which Spark does not send to Python; cast it"
+    with pytest.raises(TypeError, match=message):
+        decode_frame(payload_frame(spark, [None]), "payload", "topology", keep=["row", expr(value).alias("age")])
+    with pytest.raises(TypeError, match=message):
+        decoder_udtf("topology", keep=f"row int, age {type_}")
+
+
+@pytest.mark.parametrize(
     ("call", "message"),
     [
         ("msmq_decode_topology('text')", "the payloads of topology are binary, and this column is string"),

@@ -18,9 +18,11 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, get_args, get_type_hints
 
+from pyspark.errors import PySparkTypeError
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.functions import arrow_udtf, col
 from pyspark.sql.pandas.functions import arrow_udf, pandas_udf
+from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import DataType, StringType, StructField, StructType
 
 from msmqwire.spark.executors import sent
@@ -122,6 +124,13 @@ def _with_kept(kept: Iterable[StructField], decoder: Decoder) -> StructType:
         raise ValueError(
             f"two columns called {', '.join(map(repr, twice))}: keep one under an alias, or leave it out of columns"
         )
+    for field in schema:
+        # Spark's own error has all columns, and does not say which it means
+        try:
+            to_arrow_type(field.dataType, timezone="UTC")
+        except PySparkTypeError:
+            type_ = field.dataType.simpleString()
+            raise TypeError(f"keep: {field.name!r} is {type_}, which Spark does not send to Python; cast it") from None
     return schema
 
 
@@ -163,7 +172,7 @@ def decode_frame(
     ValueError
         There is no such table or column, or two columns would have one name.
     TypeError
-        The payloads have another type, or there is no such option.
+        The payloads have another type, Spark does not send a kept column to Python, or there is no such option.
 
     Examples
     --------
