@@ -170,7 +170,7 @@ class Pcap(Reader):
                 continue
             frame = self.data[at + 16 : at + 16 + captured]
             if len(frame) < captured or not (
-                is_plain(frame, link, self.ports) or self.sane(at) or self.followed(at + 16 + captured)
+                is_plain(frame, link, self.ports) or self.sane(at) or self.followed(at, at + 16 + captured)
             ):
                 self.malformed(at)
                 at = self.lose(at, self.candidates(at + 1))
@@ -191,11 +191,13 @@ class Pcap(Reader):
         _, fraction, captured, original = self.header(at)
         return fraction < 1_000_000_000 and captured <= original
 
-    def followed(self, at: int) -> bool:
-        """Whether a record that is in order stands here, or the end."""
-        if at > len(self.data) - 16:
-            return at == len(self.data)
-        return self.header(at)[2] <= LARGEST_FRAME and self.sane(at)
+    def followed(self, at: int, following: int) -> bool:
+        """Whether the record is followed by one that is in order or near in time, or by the end."""
+        if following > len(self.data) - 16:
+            return following == len(self.data)
+        seconds, fraction, captured, _ = self.header(following)
+        near = fraction < 1_000_000_000 and abs(seconds - self.header(at)[0]) <= 86400
+        return captured <= LARGEST_FRAME and (near or self.sane(following))
 
     def plausible(self, at: int) -> bool:
         """Whether a record could begin here."""

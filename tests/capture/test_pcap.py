@@ -10,8 +10,8 @@ import pytest
 
 from msmqwire import capture
 from msmqwire.errors import CaptureError
-from tests.capture import build, wireshark
-from tests.capture.reading import Row, check, read
+from tests.capture import build, oracle, wireshark
+from tests.capture.reading import PORTS, Row, check, read
 
 ORDERS = ("<", ">")
 
@@ -180,3 +180,32 @@ def test_invalid_times_are_counted_once() -> None:
     assert read(data, block_size=4096)[1].invalid_times == 3000
     _, stats = read(data[:-1])
     assert (stats.invalid_times, stats.malformed) == (2999, 1)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("block_size", [4096, 1 << 20])
+def test_original_lengths_below_the_captured_ones(order: str, block_size: int) -> None:
+    """So is a capture whose frames Scapy lengthened: each record is read, as Wireshark does."""
+    frames = [build.ethernet(build.IPV6, build.ipv6(build.udp(b"%d" % number * 50))) for number in range(100)]
+    data = build.pcap_header(order) + b"".join(build.pcap_record(frame, order, original=0) for frame in frames)
+    rows, stats = read(data, block_size=block_size)
+    assert [row.payload for row in rows] == [b"%d" % number * 50 for number in range(100)]
+    assert (stats.frames, stats.malformed, stats.bytes_skipped) == (100, 0, 0)
+    assert rows == oracle.read(data, {*PORTS}).rows
+
+
+def test_a_captured_length_above_the_original_one_with_no_record_after_it() -> None:
+    """A time a day away, or no fraction of a second, is not that of a record that follows."""
+    frame = build.ethernet(build.IPV6, build.ipv6(build.udp(b"x")))
+    first = build.pcap_record(frame, original=0)
+    for later, fraction, expected in (
+        (86_400, 0, (2, 0)),
+        (86_401, 0, (0, 1)),
+        (0, 10**9 - 1, (2, 0)),
+        (0, 10**9, (0, 1)),
+    ):
+        numbers = build.START // 10**9 + later, fraction, len(frame), 0
+        data = build.pcap_header() + first + struct.pack("<4I", *numbers) + frame
+        rows, stats = read(data)
+        assert (len(rows), stats.malformed) == expected
+        assert rows == oracle.read(data, {*PORTS}).rows

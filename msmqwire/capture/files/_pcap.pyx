@@ -56,12 +56,14 @@ cdef uint64_t record_length(const Window* window, const PcapFile* file) noexcept
     return RECORD_HEADER + <uint64_t>number(window.data + window.position + 8, file.swapped)
 
 
+cdef inline bint has_fraction(const uint8_t* record, const PcapFile* file) noexcept nogil:
+    """Whether the fraction is below a second in nanoseconds."""
+    return number(record + 4, file.swapped) < <uint32_t>SECOND
+
+
 cdef inline bint sane(const uint8_t* record, const PcapFile* file) noexcept nogil:
-    """Whether the captured length is at most the original one, and the fraction is below a second in nanoseconds."""
-    return (
-        number(record + 8, file.swapped) <= number(record + 12, file.swapped)
-        and number(record + 4, file.swapped) < <uint32_t>SECOND
-    )
+    """Whether the captured length is at most the original one, and the fraction is one."""
+    return number(record + 8, file.swapped) <= number(record + 12, file.swapped) and has_fraction(record, file)
 
 
 cdef inline bint plausible(const uint8_t* record, const PcapFile* file) noexcept nogil:
@@ -106,13 +108,23 @@ cdef bint find_record(Window* window, const PcapFile* file, bint ended) noexcept
     return found
 
 
-cdef Stop doubt(const uint8_t* next, const uint8_t* end, const PcapFile* file, bint ended) noexcept nogil:
-    """Judge a record that is not sane: FOLLOWED if a sane record or the end of the file follows it, else LOST."""
+cdef Stop doubt(
+    const uint8_t* record, const uint8_t* next, const uint8_t* end, const PcapFile* file, bint ended
+) noexcept nogil:
+    """Judge a record that is not sane: FOLLOWED if another record or the end of the file follows it, else LOST.
+
+    The other is one that is sane, or whose captured length is above the original one as well, and its time near: so
+    are all records where a program lengthened the frames of a capture and left their original lengths.
+    """
     if end - next < RECORD_HEADER:
         if not ended:
             return MORE
         return FOLLOWED if next == end else LOST
-    return FOLLOWED if number(next + 8, file.swapped) <= <uint32_t>LARGEST_FRAME and sane(next, file) else LOST
+    if number(next + 8, file.swapped) > <uint32_t>LARGEST_FRAME:
+        return LOST
+    if sane(next, file):
+        return FOLLOWED
+    return FOLLOWED if has_fraction(next, file) and near(record, next, file.swapped) else LOST
 
 
 cdef inline Stop walk(
@@ -149,7 +161,7 @@ cdef inline Stop walk(
             elif sane(record, file):
                 stop = FOLLOWED
             else:
-                stop = doubt(record + RECORD_HEADER + captured, end, file, ended)
+                stop = doubt(record, record + RECORD_HEADER + captured, end, file, ended)
             if stop != FOLLOWED:
                 frame.number -= 1
                 break
