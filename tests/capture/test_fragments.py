@@ -361,3 +361,13 @@ def test_fragments_by_scapy_as_tshark_reads_them(tmp_path: Path) -> None:
     shown = wireshark.fields(path, ["frame.number", "udp.payload"], display_filter="udp.port == 1801 && udp.payload")
     assert [[str(row.frame), row.payload.hex()] for row in rows] == shown
     assert len(rows) == 2
+
+
+def test_more_parts_than_are_remembered_captured_again() -> None:
+    """Parts after the first 48 are not known again: they are a datagram of which the others are missing."""
+    for count, incomplete in ((48, 0), (49, 1)):
+        body = build.udp(bytes(8 * count - 8))
+        frames = [part(at, at + 8, body=body) for at in range(0, len(body), 8)]
+        rows, stats = read(build.pcap([frame for frame in frames for _ in range(2)]))
+        assert [row.payload for row in rows] == [body[8:]]
+        assert (stats.fragments, stats.incomplete_datagrams) == (2 * count - 1, incomplete)

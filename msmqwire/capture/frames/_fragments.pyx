@@ -202,6 +202,10 @@ cdef uint64_t frame_of(const Datagram* datagram, size_t place) noexcept nogil:
 
 cdef void note_arrival(Datagram* datagram, const Part* part, uint64_t fingerprint, uint64_t number) noexcept nogil:
     cdef Arrival* arrival
+    cdef size_t i
+    for i in range(datagram.arrival_count):
+        if datagram.arrivals[i].fingerprint == fingerprint:  # captured twice
+            return
     if datagram.arrival_count < MOST_ARRIVALS:
         arrival = &datagram.arrivals[datagram.arrival_count]
         arrival.fingerprint = fingerprint
