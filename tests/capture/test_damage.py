@@ -58,7 +58,7 @@ def test_a_glob_of_nothing(tmp_path: Path) -> None:
 def test_no_such_file(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         capture.open(tmp_path / "missing.pcap")
-    with pytest.raises(FileNotFoundError, match="no capture matches"):
+    with pytest.raises(FileNotFoundError, match="no capture is in the folder"):
         capture.open(tmp_path)
 
 

@@ -178,7 +178,7 @@ def test_errors_are_one_line(captures: list[Path]) -> None:
         for statement, complaint in (
             ("SELECT lable FROM messages", 'column "lable" not found'),
             ("SELEC", "syntax error"),
-            ("SELECT * FROM message", "Table with name message does not exist"),
+            ("SELECT * FROM message", "no table is called message; there is topology"),
         ):
             with pytest.raises(SqlError) as caught:
                 database.query(statement).read_all()
