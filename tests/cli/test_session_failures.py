@@ -48,6 +48,7 @@ def receive_into(folder: Path, *rows: bytes, size: int = 0) -> tuple[int, bytes,
         return receiving_status, receiving.stderr.read(), done.returncode
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="has no such limit")
 def test_rows_after_a_disk_was_full_or_a_process_was_killed(tmp_path: Path) -> None:
     """A row that cannot be written leaves no part of a line, which the next row would be lost in."""
