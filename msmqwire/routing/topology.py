@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from functools import partial
 from typing import Any, TypeVar
 from uuid import UUID
@@ -106,7 +106,7 @@ class Topology:
         self._machines: dict[UUID | str, QueueManager] = {}
         self._hosts: dict[UUID, QueueManager] = {}
         self._lists: dict[type[DirectoryObject], list[Any]] = {}
-        self._derived: dict[str, Any] = {}
+        self._derived: dict[Hashable, Any] = {}
 
     def queue_manager(self, machine_id: UUID | str) -> QueueManager | None:
         """The queue manager with this Identifier or name, None if there is none.
@@ -183,11 +183,7 @@ class Topology:
 
     def gates(self, site_id: UUID) -> tuple[UUID, ...]:
         """SiteGateCollection of a site, as identifiers."""
-        if site_id not in self.position:
-            return ()
-        machines = (self.queue_manager(gate) for link in self._links_at(site_id) for gate in _gates(link))
-        found = (machine for machine in machines if machine is not None and site_id in machine.site_identifier_list)
-        return tuple(dict.fromkeys(machine.identifier for machine in found))
+        return self._keep(("gates", site_id), lambda: self._find_gates(site_id))
 
     def sites_of_gate(self, machine: QueueManager) -> tuple[UUID, ...]:
         """The sites of which a routing server is a gate and a member; none for other machines."""
@@ -215,7 +211,7 @@ class Topology:
                 return []
         return self._lists[element]
 
-    def _keep(self, name: str, derive: Callable[[], Value]) -> Value:
+    def _keep(self, name: Hashable, derive: Callable[[], Value]) -> Value:
         """A value derived from complete lists; one derived from a failed read is not kept."""
         if name in self._derived:
             found: Value = self._derived[name]
@@ -243,8 +239,18 @@ class Topology:
 
     def _links_at(self, site_id: UUID) -> list[RoutingLink]:
         """The usable links of a site."""
+        return self._keep(("links", site_id), lambda: self._find_links_at(site_id))
+
+    def _find_links_at(self, site_id: UUID) -> list[RoutingLink]:
         by_site = self._keep("links", self._find_links)
         return [link for link in by_site.get(site_id, ()) if self._is_usable(link)]
+
+    def _find_gates(self, site_id: UUID) -> tuple[UUID, ...]:
+        if site_id not in self.position:
+            return ()
+        machines = (self.queue_manager(gate) for link in self._links_at(site_id) for gate in _gates(link))
+        found = (machine for machine in machines if machine is not None and site_id in machine.site_identifier_list)
+        return tuple(dict.fromkeys(machine.identifier for machine in found))
 
     def _is_usable(self, link: RoutingLink) -> bool:
         """Whether a link still has a gate, of those that it names."""
