@@ -100,12 +100,10 @@ class _Folder:
         """Write a file, all of it or none."""
         path = os.path.join(self.path, name)
         with OutputErrors(path):
-            file = open(path, "xb", buffering=0)  # noqa: SIM115
+            file = open(path, "xb")  # noqa: SIM115 # a file that exists is not removed
             try:
                 with file:
-                    rest = memoryview(body)
-                    while rest:
-                        rest = rest[file.write(rest) :]
+                    file.write(body)
             except BaseException:
                 os.unlink(path)
                 raise
