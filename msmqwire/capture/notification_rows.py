@@ -84,15 +84,25 @@ def _named(codes: NDArray[Any], names: tuple[str, ...], type_: pa.DataType) -> A
     """Names by their places, from 1; 0 is null."""
     import pyarrow as pa
 
-    from msmqwire.columns.plain import strings
-
     indices = _integers(codes.astype(np.int8) - np.int8(1), codes != 0)
-    column: Any = pa.DictionaryArray.from_arrays(indices, strings(names))
+    column: Any = pa.DictionaryArray.from_arrays(indices, _strings(names))
     return column if pa.types.is_dictionary(type_) else column.dictionary_decode()
 
 
+# pa.array would import pandas where it is installed, which takes each worker of Spark a quarter of a second
+
+
+def _strings(values: tuple[str, ...]) -> Any:
+    """A string array."""
+    import pyarrow as pa
+
+    data = [value.encode() for value in values]
+    ends: Any = np.cumsum([0, *map(len, data)], dtype=np.int32)
+    return pa.StringArray.from_buffers(len(data), pa.py_buffer(ends), pa.py_buffer(b"".join(data)))
+
+
 def _integers(values: NDArray[Any], is_valid: NDArray[np.bool_]) -> Any:
-    """Signed integers as an Arrow array; ``pa.array`` would import pandas where it is installed."""
+    """Signed integers as an Arrow array."""
     import pyarrow as pa
 
     type_: Any = pa.from_numpy_dtype(values.dtype)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import accumulate
-from struct import pack
 from typing import Any
 from uuid import UUID
 
@@ -48,13 +45,3 @@ def guid_values(column: Any) -> list[UUID | None]:
     if pa.types.is_binary(column.type):
         column = column.cast(pa.binary(16))
     return [None if text is None else UUID(text) for text in guid_text(plain(column)).to_pylist()]
-
-
-def strings(values: Sequence[str]) -> Any:
-    """A string array.
-
-    pyarrow's conversion of Python values imports pandas if that is installed, which takes half a second.
-    """
-    data = [value.encode() for value in values]
-    ends = pack(f"<{len(data) + 1}i", *accumulate(map(len, data), initial=0))
-    return pa.StringArray.from_buffers(len(data), pa.py_buffer(ends), pa.py_buffer(b"".join(data)))
