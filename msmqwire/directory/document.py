@@ -69,11 +69,11 @@ def read_document(path: str | os.PathLike[str]) -> Document:
 def _once_each(members: list[tuple[str, Any]]) -> dict[str, Any]:
     """The members of a JSON object; ValueError if two have one name, of which ``json`` would drop the first."""
     found = dict(members)
-    for name, _ in members:
-        if name not in found:
-            raise ValueError(f"{name!r} is there more than once in one object")
-        del found[name]
-    return dict(members)
+    if len(found) < len(members):
+        names = [name for name, _ in members]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"{twice!r} is there more than once in one object")
+    return found
 
 
 class _Reader:
