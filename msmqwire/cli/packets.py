@@ -130,7 +130,7 @@ def _named(names: Mapping[str, Any], values: Mapping[str, Any], column: str) -> 
 
 
 def time_of(value: Any) -> int:
-    """The nanoseconds since 1970 of a time in a row; a ValueError if it is none."""
+    """The nanoseconds since 1970 of a time in a row; raises ValueError for a value that is not a time."""
     if not isinstance(value, str):
         raise ValueError(f"{value!r} is not an ISO 8601 time in text")
     return parse_time(value)

@@ -286,9 +286,9 @@ class ConnectedNetwork(DirectoryObject):
 
 
 def computer_of(pathname: str) -> str:
-    r"""The computer of the path of a public queue, which ends at the last backslash; empty if there is none.
+    r"""The computer in the path of a public queue: what precedes the last backslash, or empty text without one.
 
-    A computer may contain backslashes, the name of a queue has none ([MS-MQMQ] 2.1.1).
+    The name of a computer may contain backslashes, that of a queue may not ([MS-MQMQ] 2.1.1).
 
     >>> computer_of(r"ledger\orders")
     'ledger'

@@ -89,7 +89,7 @@ def bind_all(addresses: list[Address], kind: socket.SocketKind) -> list[socket.s
 
 
 def open_socket(address: Address, kind: socket.SocketKind) -> socket.socket:
-    """A non-blocking socket at an address, which is none of a name; one of IPv6 leaves the port of IPv4 free.
+    """A non-blocking socket bound to a numeric address. A socket of IPv6 does not take the port of IPv4 as well.
 
     Raises
     ------

@@ -333,7 +333,7 @@ def test_fragments_of_an_encapsulation() -> None:
 
 @pytest.mark.parametrize("truncated", [PLAIN[:-3], build.ethernet(0x8137, build.ipx(b"payload", target=PORTS[0]))[:-3]])
 def test_a_packet_that_extends_beyond_its_encapsulation_in_fragments(truncated: bytes) -> None:
-    """What is there of a truncated datagram is a row, whether the encapsulation came in fragments or not."""
+    """A truncated datagram gives a row, whether or not its encapsulation came in fragments."""
     mirrored = ip(47, gre(0x88BE, truncated, 0x1000, bytes(12)))
     data = build.pcap([mirrored, *cut(mirrored[14:], 32)])
     rows, stats = read(data)
