@@ -8,7 +8,7 @@ import os
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import pyarrow as pa
@@ -201,7 +201,7 @@ class SourceAccount(FrameCounts):
         AccountingError
             They do not agree.
         """
-        ours, theirs = ({**asdict(one), **asdict(one.streams)} for one in (self, found))
+        ours, theirs = ({**vars(one), **vars(one.streams)} for one in (self, found))
         names = (*_COUNTS, *_STREAMS)
         _agree(self.file, *((f"{name} in parts", ours[name], "in one pass", theirs[name]) for name in names))
 
@@ -302,10 +302,13 @@ def _agree(of: str, *claims: tuple[str, int, str, int]) -> None:
             raise AccountingError(f"{of}: {count} {one}, but {counted} {other}")
 
 
-# The fields of an account that a seam keeps
-_KEPT = {item.name for item in fields(SourceAccount)} - {
-    *("seam", "new", "size", "modified_ns", "settings", "duplicate_of", "replaces", "grown", "ending")
-}
+# The fields of an account that a seam keeps, in the order of their declaration
+_KEPT = [
+    item.name
+    for item in fields(SourceAccount)
+    if item.name
+    not in ("seam", "new", "size", "modified_ns", "settings", "duplicate_of", "replaces", "grown", "ending")
+]
 
 
 @dataclass(frozen=True)
@@ -366,9 +369,9 @@ class Seam:
 
     def to_bytes(self) -> bytes:
         """The seam as bytes, for ``from_bytes``."""
-        counts = {name: value for name, value in asdict(replace(self.account, seam=None)).items() if name in _KEPT}
+        counts = {name: getattr(self.account, name) for name in _KEPT} | {"streams": vars(self.account.streams)}
         checkpoint = base64.b64encode(self.checkpoint.to_bytes()).decode()
-        values = {"checkpoint": checkpoint, "account": counts, "ending": asdict(self.ending), "before": self.before}
+        values = {"checkpoint": checkpoint, "account": counts, "ending": vars(self.ending), "before": self.before}
         return zlib.compress(json.dumps(values).encode(), 1)
 
     @classmethod
