@@ -178,6 +178,16 @@ def _arrow_schema(
     return pa.schema([*CAPTURE.arrow_schema(first, dictionaries=dictionaries), *table])
 
 
+@lru_cache(maxsize=64)
+def _no_rows(
+    name: str, first: tuple[str, ...], last: tuple[str, ...], guid: GuidForm, dictionaries: bool
+) -> pa.RecordBatch:
+    import pyarrow as pa
+
+    schema = _arrow_schema(name, first, last, guid, dictionaries)
+    return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
+
+
 @lru_cache(maxsize=16)
 def _is_among(ports: frozenset[int]) -> NDArray[np.bool_]:
     """For each port whether it is one of these."""
@@ -318,6 +328,8 @@ class TableRows:
             self.payloads += len(decoded)
             self.encrypted += len(found.encrypted)
             self.unread += int(np.count_nonzero(decoded.faults["code"] != _BAD_SIGNATURE))  # of no message
+        if not len(found.payloads):
+            return _no_rows(self.name, self.first, self._last, self._guid, self._dictionaries)
         batch = self._batches.decode(found.payloads)
         assert isinstance(batch, mqcn.NotificationBatch)
         changes = np.repeat(found.rows, np.diff(batch.messages)).astype(np.uint32)
