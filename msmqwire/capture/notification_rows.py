@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from msmqwire.columns._batch import gathered
+from msmqwire.columns.arrow_arrays import integers, strings
 from msmqwire.mqqb.message_headers import SENDER_ID_TYPES
 from msmqwire.notification import judgement
 from msmqwire.notification.judgement import Senders, judge_batch
@@ -62,7 +64,7 @@ def judged_columns(
         # pyarrow's stubs do not know the buffers of arrays
         buffers: Any = (ends, data)
         known: Any = pa.Array.from_buffers(pa.binary(), len(rows), [None, *map(pa.py_buffer, buffers)])
-        columns["security_id"] = known.take(_integers(of_message.astype(np.int64), has_id[of_message]))
+        columns["security_id"] = known.take(integers(of_message.astype(np.int64), has_id[of_message]))
     if "sender_id_type" in wanted:
         codes = np.where(has_type, type_ + 1, 0)[of_message]
         columns["sender_id_type"] = _named(codes, SENDER_ID_TYPES, schema.field("sender_id_type").type)
@@ -84,30 +86,14 @@ def _named(codes: NDArray[Any], names: tuple[str, ...], type_: pa.DataType) -> A
     """Names by their places, from 1; 0 is null."""
     import pyarrow as pa
 
-    indices = _integers(codes.astype(np.int8) - np.int8(1), codes != 0)
-    column: Any = pa.DictionaryArray.from_arrays(indices, _strings(names))
+    indices = integers(codes.astype(np.int8) - np.int8(1), codes != 0)
+    column: Any = pa.DictionaryArray.from_arrays(indices, _dictionary(names))
     return column if pa.types.is_dictionary(type_) else column.dictionary_decode()
 
 
-# pa.array would import pandas where it is installed, which takes each worker of Spark a quarter of a second
-
-
-def _strings(values: tuple[str, ...]) -> Any:
-    """A string array."""
-    import pyarrow as pa
-
-    data = [value.encode() for value in values]
-    ends: Any = np.cumsum([0, *map(len, data)], dtype=np.int32)
-    return pa.StringArray.from_buffers(len(data), pa.py_buffer(ends), pa.py_buffer(b"".join(data)))
-
-
-def _integers(values: NDArray[Any], is_valid: NDArray[np.bool_]) -> Any:
-    """Signed integers as an Arrow array."""
-    import pyarrow as pa
-
-    type_: Any = pa.from_numpy_dtype(values.dtype)
-    buffers: Any = (np.packbits(is_valid, bitorder="little"), values)
-    return pa.Array.from_buffers(type_, len(values), list(map(pa.py_buffer, buffers)))
+@cache
+def _dictionary(names: tuple[str, ...]) -> Any:
+    return strings(names)
 
 
 def with_columns(rows: pa.RecordBatch, columns: dict[str, Any], schema: pa.Schema) -> pa.RecordBatch:

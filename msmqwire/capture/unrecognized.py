@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from msmqwire.columns import UNFRAMED_BIT
+from msmqwire.columns.arrow_arrays import binary, integers
 from msmqwire.columns.schema import BYTES, UINT32, Column
 from msmqwire.mqqb import MESSAGES
 
@@ -46,6 +47,5 @@ def unrecognized_columns(wanted: frozenset[str], payloads: Payloads) -> dict[str
     sizes = (lost[rows] & ~np.uint32(UNFRAMED_BIT)) + np.array(list(map(len, shown)), np.uint32)
     place = np.full(count, -1, np.int64)
     place[rows] = np.arange(len(rows))
-    taken = pa.array(place, mask=place < 0)
-    values: dict[str, Any] = {"unrecognized": pa.array(shown, pa.binary()), "unrecognized_size": pa.array(sizes)}
-    return {name: values[name].take(taken) for name in wanted}
+    values = {"unrecognized": binary(shown), "unrecognized_size": integers(sizes)}
+    return {name: values[name].take(integers(place, place >= 0)) for name in wanted}

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Unpack
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import greatest, least, xxhash64
@@ -27,6 +28,7 @@ from msmqwire.capture.files.remote import StorageOptions
 from msmqwire.capture.files.sources import CapturedFrames, shown_name
 from msmqwire.capture.frame_table import FrameReader
 from msmqwire.capture.options import ReadKeywords
+from msmqwire.columns.arrow_arrays import integers, strings
 from msmqwire.errors import CaptureError
 from msmqwire.spark.executors import Sent, sent
 from msmqwire.spark.schema import SparkColumn, struct_type
@@ -66,7 +68,7 @@ class _Job(Sent):
         CaptureError
             It is not a capture or, in mode FAILFAST, parts of it cannot be read.
         """
-        number = pa.scalar(self.captures.index(part.file), pa.int32())
+        number = self.captures.index(part.file)
         ports = self.options.scan.payloads.ports
         with (
             open_source(part.file, self.options.storage_options) as source,
@@ -75,7 +77,7 @@ class _Job(Sent):
             for batch in frames:
                 yield pa.record_batch(
                     {
-                        "capture": pa.repeat(number, len(batch)),
+                        "capture": integers(np.full(len(batch), number, np.int32)),
                         "frame": batch.column("frame").cast(pa.int64()),
                         "time_ns": batch.column("time").cast(pa.int64()),
                         "src": batch.column("src"),
@@ -101,7 +103,7 @@ class _Job(Sent):
 
     def captured(self, frames: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Frames as ``CapturedFrames`` takes them."""
-        names = pa.array([shown_name(name) for name in self.captures])
+        names = strings([shown_name(name) for name in self.captures])
         for batch in frames:
             yield pa.record_batch(
                 {

@@ -16,6 +16,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from msmqwire import spark as msmq
+from msmqwire.capture import TABLES
+from tests.capture import build
+from tests.capture.stream_oracle import SYN
 from tests.spark.captures import CAPTURES, EXAMPLES, LOCAL, OTHER, SESSION, without_a_segment
 from tests.spark.rows import as_dicts, in_spark_types, read_table
 
@@ -236,3 +239,30 @@ def test_workers_import_no_pandas(module: str) -> None:
     """The processes that Spark starts to plan a read, to read, and to run Arrow functions need no pandas."""
     code = f"import sys, msmqwire.spark.{module}; sys.exit('pandas' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_tasks_of_the_pipeline_import_no_pandas(tmp_path: Path) -> None:
+    """Nor do those that decode captures into files of a lake: packets of all tables, faults, other protocols."""
+    foreign = tmp_path / "foreign.pcap"
+    foreign.write_bytes(build.pcap([build.segment(b"", 0, SYN), build.segment(b"GET / HTTP/1.0\r\n\r\n", 1)]))
+    captures = [LOCAL, OTHER, SESSION, str(foreign)]
+    program = """\
+import json, sys
+import numpy as np, pyarrow as pa
+from msmqwire.capture import TABLES
+from msmqwire.columns.arrow_arrays import integers
+from msmqwire.spark.lake.storage import Storage
+from msmqwire.spark.lake.tasks import Decoding, Stage
+from msmqwire.spark.source.scan import ScanOptions
+storage = Storage.of(sys.argv[1])
+text = json.dumps([[name, number, [], 1 << 20, ""] for number, name in enumerate(sys.argv[2:])]).encode()
+with storage.create("parts") as file:
+    file.write(text)
+stage = Stage(storage, "parts", [0, len(text)], Decoding(storage, ScanOptions(tuple(TABLES)), "snappy"))
+(result,) = stage.run(iter([pa.record_batch({"id": integers(np.arange(1))})]))
+sys.exit(len(result) != 1 or "pandas" in sys.modules)
+"""
+    lake = tmp_path / "lake"
+    lake.mkdir()
+    subprocess.run([sys.executable, "-c", program, lake, *captures], check=True)
+    assert {path.relative_to(lake).parts[0] for path in lake.rglob("*.parquet")} == {*TABLES, "faults"}

@@ -19,6 +19,7 @@ from msmqwire import formatname
 from msmqwire.capture.table_rows import TABLES
 from msmqwire.columns import Batch, Payloads, Table
 from msmqwire.columns._guids import guid_texts
+from msmqwire.columns.arrow_arrays import integers
 from msmqwire.columns.display import payload_shown
 from msmqwire.errors import DecodeError
 from msmqwire.mqcn import NOTIFICATIONS, NotificationBatch
@@ -184,7 +185,7 @@ class Decoder(Sent):
             kept = batch.select(range(1, batch.num_columns))
             rows, starts = self.decode(self.values(batch.column(0)))
             if starts is not None and kept.num_columns:
-                kept = kept.take(np.repeat(np.arange(batch.num_rows), np.diff(starts)))
+                kept = kept.take(integers(np.repeat(np.arange(batch.num_rows), np.diff(starts))))
             yield pa.RecordBatch.from_arrays(
                 [*kept.columns, *rows.columns], schema=pa.schema([*kept.schema, *rows.schema])
             )
@@ -197,7 +198,7 @@ class Decoder(Sent):
         structs = pa.StructArray.from_arrays(rows.columns, fields=list(rows.schema))
         # pyarrow's stubs lack this kind of list type
         type_: Any = pa.list_(pa.field("element", pa.struct(list(arrow_schema(self.columns)))))
-        return pa.ListArray.from_arrays(pa.array(starts, pa.int32()), structs, type=type_, mask=missing)
+        return pa.ListArray.from_arrays(integers(starts), structs, type=type_, mask=missing)
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from msmqwire.capture.parquet import Compression, parquet_writer
+from msmqwire.columns.arrow_arrays import integers
 from msmqwire.spark.lake.checksums import SummedFile
 from msmqwire.spark.lake.storage import Storage
 from msmqwire.spark.schema import FEW_ROWS, SparkColumn, arrow_schema, convert
@@ -26,6 +27,7 @@ NO_DAY = "__HIVE_DEFAULT_PARTITION__"
 _ROW_GROUP_ROWS = 1 << 15
 _ROW_GROUP_BYTES = 16 << 20
 _MOST_OPEN = 16
+_EPOCH = datetime.datetime(1970, 1, 1)
 # The columns whose least and greatest values a table has of each of its files, so that readers pass over files
 _STATISTICS = ("capture", "run", "file", "time", "first_time", "src", "dst")
 
@@ -125,7 +127,7 @@ class DayFiles:
     def _flush(self) -> None:
         if not self._waiting:
             return
-        captures = pa.array(np.repeat(self._captures, [len(batch) for batch in self._waiting]))
+        captures = integers(np.repeat(self._captures, [len(batch) for batch in self._waiting]))
         rows = pa.Table.from_batches(self._waiting)
         if self._rows < FEW_ROWS * len(self._waiting):
             rows = rows.combine_chunks()
@@ -167,21 +169,31 @@ def _statistics(metadata: pq.FileMetaData) -> str:
         valued = [one for one in found if one.num_values]
         # Of very long text Parquet says nothing
         if valued and all(one.has_min_max for one in valued):
-            least[name] = _plain(min(one.min for one in valued))
-            greatest[name] = _plain(max(one.max for one in valued))
+            is_time = metadata.schema.column(column).logical_type.type == "TIMESTAMP"
+            least[name] = _plain(min(one.min_raw for one in valued), is_time)
+            greatest[name] = _plain(max(one.max_raw for one in valued), is_time)
     values = {"numRecords": metadata.num_rows, "minValues": least, "maxValues": greatest, "nullCount": nulls}
     return json.dumps(values)
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, datetime.datetime):
-        return value.astimezone(datetime.UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
-    return value
+def _plain(value: Any, is_time: bool) -> Any:
+    """A value as Delta has it, from what Parquet has: bytes, integers, microseconds since 1970."""
+    if is_time:
+        time = _EPOCH + datetime.timedelta(microseconds=value)
+        return time.isoformat(timespec="microseconds") + "Z"
+    return value.decode() if isinstance(value, bytes) else value
 
 
 def _by_day(rows: pa.Table) -> Iterator[tuple[str, pa.Table]]:
     days = rows.column("time").cast(pa.date32())
     different = days.unique().to_pylist()
+    if len(different) == 1:
+        yield _named(different[0]), rows
+        return
     for day in different:
         here: Any = pc.is_null(days) if day is None else pc.equal(days, pa.scalar(day))
-        yield NO_DAY if day is None else day.isoformat(), rows if len(different) == 1 else rows.filter(here)
+        yield _named(day), rows.filter(here)
+
+
+def _named(day: datetime.date | None) -> str:
+    return NO_DAY if day is None else day.isoformat()

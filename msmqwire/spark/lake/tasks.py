@@ -20,6 +20,7 @@ from msmqwire.capture.files.listing import is_compressed
 from msmqwire.capture.files.remote import StorageOptions
 from msmqwire.capture.files.sources import shown_name
 from msmqwire.capture.parquet import Compression
+from msmqwire.columns.arrow_arrays import binary, strings
 from msmqwire.errors import CaptureError
 from msmqwire.spark.executors import Sent
 from msmqwire.spark.lake.accounting import Decoded, Ending, Seam, SourceAccount
@@ -98,10 +99,12 @@ class Stage(Sent):
     def run(self, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The results of the parts whose numbers come in, pickled."""
         for batch in numbers:
-            for number in map(int, batch.column(0).to_numpy()):
+            # to_numpy would import pandas
+            wanted: list[Any] = batch.column(0).to_pylist()
+            for number in wanted:
                 start, end = self.places[number : number + 2]
                 part = json.loads(self.storage.read(self.parts, start, end - start))
-                yield pa.record_batch({"result": [pickle.dumps(self.work(part))]})
+                yield pa.record_batch({"result": binary([pickle.dumps(self.work(part))])})
 
 
 @dataclass(frozen=True)
@@ -216,6 +219,8 @@ class Decoding:
         account = SourceAccount(source.file, source.capture)
         written = False
         for table, batch in self._rows(account, read):
+            if not len(batch):  # messages without notifications
+                continue
             rows = {table: batch}
             if batch.column("fault").null_count < len(batch):
                 rows["faults"] = fault_rows(batch, table)
@@ -434,5 +439,5 @@ def fault_rows(batch: pa.RecordBatch, table: str) -> pa.RecordBatch:
     faulty = batch.filter(batch.column("fault").is_valid())
     for name in ("code", "field", "offset"):
         faulty = faulty.append_column(name, pc.struct_field(faulty.column("fault"), name))
-    faulty = faulty.append_column("table", pa.array([table] * len(faulty)))
+    faulty = faulty.append_column("table", strings([table] * len(faulty)))
     return faulty.select(list(dict.fromkeys(column.source for column in FAULTS)))
