@@ -84,6 +84,7 @@ cdef inline bint fit_batch(Payloads payloads) noexcept:
 
 
 cdef Payloads without_large(Payloads payloads, list large)
+cdef bytes bytes_of(object data)
 cdef tuple immutable_view(object data)
 cdef object hold_payload(object data, tuple fields, const uint8_t** start, size_t* size)
 cdef void set_too_large(Fault* fault, size_t size) noexcept

@@ -36,14 +36,23 @@ UNFRAMED_BIT: int = <uint32_t>UNFRAMED
 cdef const uint8_t* EMPTY = <const uint8_t*>b""
 
 
+cdef bytes bytes_of(object data):
+    """A copy of the bytes of a buffer, whatever its items and strides."""
+    cdef object view = PyMemoryView_FromObject(data)
+    if getattr(getattr(view.obj, "dtype", None), "hasobject", False):
+        raise TypeError("an array of Python objects is not bytes-like: it holds their addresses")
+    return bytes(view)
+
+
 cdef tuple immutable_view(object data):
-    """An immutable memoryview of ``data``, or of a copy, and the number of its bytes."""
+    """An immutable memoryview of the bytes of ``data``, or of a copy, and their number."""
     cdef object view = PyMemoryView_FromObject(data)
     if not view.c_contiguous:
         raise ValueError("payload buffers must be contiguous")
-    # The memory of a read-only view may be written through another view
-    if not PyBytes_CheckExact(view.obj):
-        view = PyMemoryView_FromObject(bytes(view))
+    if PyBytes_CheckExact(view.obj):
+        view = view.cast("B")  # whose slices count bytes, not items
+    else:  # the memory of a read-only view may be written through another view
+        view = PyMemoryView_FromObject(bytes_of(view))
     return view, view.nbytes
 
 

@@ -13,6 +13,7 @@ from libc.string cimport memcpy, memset
 from msmqwire.columns._buffer cimport Buffer, allocate
 from msmqwire.columns._convert cimport TextSpan
 from msmqwire.columns._layout cimport Layout, Source, field_of, largest_number, number_of, store_number
+from msmqwire.columns._payloads cimport bytes_of
 from msmqwire.mqqb._bodies cimport format_and_text
 from msmqwire.mqqb._kernel cimport (
     ADMIN_QUEUE, DESTINATION_QUEUE, HAS_ADMIN, HAS_DESTINATION, HAS_MULTI_QUEUE, HAS_PROPERTIES, HAS_RESPONSE_CODE,
@@ -310,7 +311,11 @@ cdef bytes encodable_text(str name, object text):
 
 
 cdef bytes encodable_bytes(str name, object data):
-    return bytes(encodable_view(name, data))
+    view = encodable_view(name, data)
+    try:
+        return bytes_of(view)
+    except TypeError as error:
+        raise EncodeError(name, str(error)) from None
 
 
 cdef object encodable_view(str name, object data):

@@ -5,7 +5,7 @@ import numbers
 from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint32_t
 
-from msmqwire.columns._payloads cimport address, immutable_view
+from msmqwire.columns._payloads cimport address, bytes_of, immutable_view
 from msmqwire.properties._lookup cimport (
     KIND_BLOB, KIND_BOOL, KIND_CLSID, KIND_CLSID_VECTOR, KIND_COUNT, KIND_I1, KIND_I2, KIND_I4, KIND_I8, KIND_LPWSTR,
     KIND_LPWSTR_VECTOR, KIND_UI1, KIND_UI1_VECTOR, KIND_UI2, KIND_UI4, KIND_UI4_VECTOR, KIND_UI8,
@@ -321,9 +321,9 @@ cdef bytes encode_text(object value, str field):
 
 cdef bytes encode_bytes(object value, str field):
     try:
-        return bytes(memoryview(value).cast("B"))
+        return bytes_of(value)
     except TypeError:
-        raise EncodeError(field, f"must be bytes-like and contiguous, not {type(value).__name__}") from None
+        raise EncodeError(field, f"must be bytes-like, not {type(value).__name__}") from None
 
 
 cdef bytes encode_guids(object value, str field):

@@ -89,6 +89,22 @@ def test_a_body_has_the_bytes_of_its_buffer(body: Any) -> None:
     assert written.allocation_body_size == memoryview(body).nbytes
 
 
+def test_a_packet_over_bytes_as_wider_items_has_its_bytes() -> None:
+    """A slice of such a view counts its items; that of a packet counts bytes."""
+    data = mqqb.encode(mqqb.UserMessage(body=b"12345678", extension_data=b"abcd")) + b"trailing"
+    expected = mqqb.decode(data)
+    for view in (memoryview(data).cast("H"), memoryview(data).cast("B", shape=[len(data) // 2, 2])):
+        packet = mqqb.decode(view)
+        assert isinstance(packet, mqqb.UserMessage)
+        assert packet == expected
+        assert (packet.body, packet.extension_data, packet.trailing) == (b"12345678", b"abcd", b"trailing")
+
+
+def test_flags_of_numpy_are_taken() -> None:
+    flags = mqqb.decode_batch([F7, mqqb.encode(mqqb.UserMessage(tracing=True))])["tracing"]
+    assert [mqqb.UserMessage(tracing=flag).tracing for flag in flags] == [False, True]
+
+
 def test_none_counts_as_not_given() -> None:
     names = list(inspect.signature(mqqb.UserMessage).parameters)
     assert mqqb.UserMessage(**dict.fromkeys(names)) == mqqb.UserMessage()
@@ -163,6 +179,8 @@ def test_packets_of_sessions(class_: Any, values: dict[str, Any]) -> None:
         ({"label": b"x"}, "label"),
         ({"body": "text"}, "body"),
         ({"body": 5}, "body"),
+        ({"body": np.array([b"an address"], object)}, "body"),
+        ({"priority": np.array([1])}, "priority"),
         ({"body": bytes(1 << 22)}, "PacketSize"),
         ({"allocation_body_size": 1, "body": b"ab"}, "AllocationBodySize"),
         ({"privacy_level": 2}, "PrivacyLevel"),

@@ -142,6 +142,20 @@ def test_other_things_are_refused(wrong: Any) -> None:
         mqsd.decode_batch(wrong)
 
 
+def test_references_to_objects_are_no_payloads() -> None:
+    """The memory of such an array holds addresses: a column of a DataFrame as an array with two dimensions."""
+    rows = np.array([[PACKETS[0]], [PACKETS[1]]], object)
+    for call in (
+        lambda: mqsd.decode_batch(rows),
+        lambda: mqsd.decode_batch(rows, offsets=[0, 8]),
+        lambda: mqsd.decode(rows),  # type: ignore[arg-type]
+        lambda: mqsd.decode(memoryview(rows)),
+    ):
+        with pytest.raises(TypeError, match="Python objects"):
+            call()
+    assert_payloads(rows[:, 0], PACKETS[:2])
+
+
 def test_strided_buffers_are_refused() -> None:
     data = np.zeros((4, 4), np.uint8)
     for wrong in (memoryview(b"abcdef")[::2], data[:, 1]):

@@ -219,7 +219,11 @@ def test_errors_speak() -> None:
         *((type_, wrong) for type_ in reference.NUMBERS for wrong in (None, "1", 1.0, b"1", [1])),
         *(("VT_BOOL", wrong) for wrong in (None, "true", 1.0, [])),
         *(("VT_LPWSTR", wrong) for wrong in (None, 1, b"a\0", ["a"], "a\0", "\0", "\0a", "a\0b")),
-        *((type_, wrong) for type_ in ("VT_BLOB", "VT_UI1|VT_VECTOR") for wrong in (None, 1, "text", [None])),
+        *(
+            (type_, wrong)
+            for type_ in ("VT_BLOB", "VT_UI1|VT_VECTOR")
+            for wrong in (None, 1, "text", [None], np.array([b"x"], object))
+        ),
         *(("VT_CLSID", wrong) for wrong in (None, 1, str(GUID), "")),
         *(("VT_UI4|VT_VECTOR", wrong) for wrong in (None, 1, "12", [-1], [1 << 32], ["1"], [1.0], [[1]])),
         *(("VT_CLSID|VT_VECTOR", wrong) for wrong in (None, 1, "text", [1], [str(GUID)], GUID, [b"short"])),
@@ -256,6 +260,9 @@ def test_more_elements_than_a_count_can_say(type_: str) -> None:
         ("VT_BLOB", bytearray(b"\1\2"), "02000000 0102"),
         ("VT_BLOB", memoryview(b"\1\2"), "02000000 0102"),
         ("VT_BLOB", np.arange(3, dtype=np.uint8), "03000000 000102"),
+        ("VT_BLOB", np.arange(4, dtype=np.uint8)[::3], "02000000 0003"),
+        ("VT_BLOB", np.arange(2, dtype=">u2"), "04000000 00000001"),
+        ("VT_BLOB", np.zeros(1, [("low", "u1"), ("high", "u1")]), "02000000 0000"),
         ("VT_UI1|VT_VECTOR", b"\xff", "01000000 ff"),
         ("VT_UI4|VT_VECTOR", [], "00000000"),
         ("VT_UI4|VT_VECTOR", (1, 0xFFFFFFFF), "02000000 01000000 ffffffff"),
