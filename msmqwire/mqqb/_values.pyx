@@ -4,6 +4,8 @@ A column's type says what a value is: a number, a flag, a name of an enumeration
 format name of ``msmqwire.formatname``.
 """
 
+from operator import index
+
 from cpython.bytearray cimport PyByteArray_AS_STRING
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.stddef cimport size_t
@@ -30,6 +32,8 @@ from msmqwire.wire._format_name cimport (
     DIRECT_NAME, DISTRIBUTION_LIST, PRIVATE_QUEUE, PUBLIC_QUEUE, FormatName
 )
 from msmqwire.wire._guid cimport guid_from_bytes, guid_to_bytes
+
+import numpy as np
 
 from msmqwire.errors import EncodeError, FormatNameError
 
@@ -330,6 +334,10 @@ cdef uint64_t encodable_number(str name, tuple names, object value, uint64_t lar
         if value not in names:
             raise EncodeError(name, f"{value!r} is not one of {', '.join(map(repr, names))}")
         return names.index(value)
-    if not hasattr(value, "__index__") or not 0 <= value.__index__() <= largest:
+    try:
+        number = index(bool(value) if isinstance(value, np.bool_) else value)
+    except TypeError:
+        number = -1
+    if not 0 <= number <= largest:
         raise EncodeError(name, f"{value!r} must be an integer from 0 to {largest}")
-    return value.__index__()
+    return number
