@@ -252,19 +252,27 @@ cdef class Payloads:
 
         Parameters
         ----------
-        rows : array of unsigned integers
+        rows : array of integers, shape (m,)
 
         Raises
         ------
         IndexError
             There is no such row.
+        ValueError
+            The rows are something else, such as a mask.
 
         Examples
         --------
         >>> [bytes(payload) for payload in Payloads(b"abcdef", [0, 2, 5, 6]).take([2, 0])]
         [b'f', b'ab']
         """
-        cdef const uint32_t[::1] wanted = np.ascontiguousarray(rows, np.uint32)
+        given = np.asarray(rows)
+        if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
+            raise ValueError("rows must be a one-dimensional array of integers")
+        outside = given[(given < 0) | (given >= len(self))]
+        if outside.size:
+            raise IndexError(f"payload {outside[0]} of {len(self)}")
+        cdef const uint32_t[::1] wanted = given.astype(np.uint32, order="C")
         cdef size_t count = <size_t>wanted.shape[0]
         cdef Buffer spans = allocate(count * sizeof(Span))
         cdef Buffer missing
@@ -272,12 +280,8 @@ cdef class Payloads:
         cdef Span* span = <Span*>spans.data
         cdef Py_ssize_t nbytes = 0
         cdef size_t i
-        cdef uint32_t row
         for i in range(count):
-            row = wanted[i]
-            if row >= self.table.count:
-                raise IndexError(f"payload {row} of {len(self)}")
-            span[i] = payload_at(&self.table, row)
+            span[i] = payload_at(&self.table, wanted[i])
             nbytes += <Py_ssize_t>span[i].size
         taken = payloads_of_spans(span, count, nbytes, (spans, self.owner))
         if self.table.lost != NULL:

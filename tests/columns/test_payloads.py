@@ -155,6 +155,18 @@ def test_payload_windows() -> None:
     del first
 
 
+def test_rows_that_payloads_do_not_have() -> None:
+    payloads = Payloads.of([b"a", b"b", b"c"])
+    assert contents(payloads.take(np.array([2, 0], np.int64))) == [b"c", b"a"]
+    assert contents(payloads.take([])) == []
+    for rows in ([3], [-1], np.array([1 << 32]), np.array([-(1 << 32)]), np.array([1 << 63], np.uint64)):
+        with pytest.raises(IndexError, match="of 3"):
+            payloads.take(rows)
+    for wrong in ([True, False, True], [0.5], [[0, 1]], 1, "1"):
+        with pytest.raises(ValueError, match="integers"):
+            payloads.take(wrong)
+
+
 def test_payloads_are_arrow_too() -> None:
     for payloads in (Payloads.of([b"", None, b"abc", None]), Payloads(b"abcd", [0, 0, 3, 4])[1:], Payloads.of([])):
         capsules = payloads.__arrow_c_array__()
