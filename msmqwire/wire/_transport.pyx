@@ -47,7 +47,10 @@ cdef Transports parse_transports(object transport, dict accepted, size_t count):
     cdef size_t i
     if isinstance(transport, str):
         return alike[transport_code(transport, accepted)]
-    owner = bytes(memoryview(transport).cast("B"))  # what was checked must not change
+    view = memoryview(transport)
+    if view.itemsize != 1 or view.ndim != 1:
+        raise ValueError("transport must be a name, or an array of uint8 with one entry for each payload")
+    owner = bytes(view)  # what was checked must not change
     codes = owner
     if <size_t>len(owner) != count:
         raise ValueError(f"transport has {len(owner)} entries for {count} payloads")

@@ -225,11 +225,12 @@ def test_each_row_may_have_its_transport() -> None:
             reference.rows(reference.read(data, strict=strict, transport=code.name.lower()))  # type: ignore[arg-type]
             for data, code in zip(SOME, codes, strict=True)
         ]
-        batch = mqsd.decode_batch(SOME, strict=strict, transport=np.array(codes, np.uint8))
-        assert_columns(batch, Expected(mqsd.TOPOLOGY, expected))
+        for given in (np.array(codes, np.uint8), np.repeat(np.array(codes, np.uint8), 2)[::2]):
+            batch = mqsd.decode_batch(SOME, strict=strict, transport=given)
+            assert_columns(batch, Expected(mqsd.TOPOLOGY, expected))
     assert len(mqsd.decode_batch([], transport=np.empty(0, np.uint8))) == 0
     unknown = [np.array([code, *codes[1:]], np.uint8) for code in (Code.TCP, 4, 32, 255)]
-    for wrong in (np.empty(0, np.uint8), np.array(codes[1:], np.uint8), *unknown):
+    for wrong in (np.empty(0, np.uint8), np.array(codes[1:], np.uint8), np.array(codes), *unknown):
         with pytest.raises(ValueError, match="transport"):
             mqsd.decode_batch(SOME, transport=wrong)
 
