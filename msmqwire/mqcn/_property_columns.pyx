@@ -175,7 +175,7 @@ cdef object gather_property(Batch batch, object propid):
     """Values and rows of one PROPID, in the order of the rows. A row that has the PROPID twice occurs twice."""
     cdef uint8_t kind = KIND_NONE
     cdef object count = batch.counts["properties[]"]
-    if isinstance(propid, int) and 0 <= propid <= 0xFFFFFFFF:
+    if hasattr(propid, "__index__") and 0 <= propid <= 0xFFFFFFFF:
         kind = property_kind(propid)
     if kind == KIND_NONE:
         raise ValueError(f"{propid!r} is not a PROPID whose value has a known type")

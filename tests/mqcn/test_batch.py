@@ -207,6 +207,12 @@ def test_a_property_that_no_row_has() -> None:
             assert len(values) == len(rows) == 0
 
 
+def test_a_property_by_a_number_of_the_batch() -> None:
+    batch = decoded([C2])
+    numbers = np.unique(batch["properties"].values["id"])
+    assert {int(propid): batch.property(propid).rows.tolist() for propid in numbers}[105] == [0]
+
+
 def test_a_property_takes_rows_of_the_table() -> None:
     batch = decoded([C3, get("mqcn", "three-updates").data, C2])
     values, rows = batch.property(115)
