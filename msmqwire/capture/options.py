@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import re
 import time
 from collections.abc import Iterable, Mapping
@@ -10,12 +11,15 @@ from datetime import UTC, datetime, timedelta
 from ipaddress import ip_network
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack, get_args
 
+import numpy as np
+
 from msmqwire.capture.checkpoint import Checkpoint
 from msmqwire.capture.schema import TRANSPORTS, FileLimits, StreamLimits
 from msmqwire.capture.tcp._packets import PACKET_KINDS
 from msmqwire.columns.schema import GuidForm
 
 Ports: TypeAlias = "Iterable[int] | Mapping[str, Iterable[int]]"
+Time: TypeAlias = datetime | np.datetime64 | str | int
 Columns: TypeAlias = "Iterable[str] | Mapping[str, Iterable[str]]"
 
 SMALLEST_BLOCK_SIZE = 4096
@@ -28,8 +32,8 @@ class ReadKeywords(TypedDict, total=False):
     ports: Ports | None
     packets: Iterable[str] | None
     addresses: Iterable[str]
-    since: datetime | str | int | None
-    until: datetime | str | int | None
+    since: Time | None
+    until: Time | None
     columns: Columns | None
     guid: GuidForm
     dictionaries: bool
@@ -63,10 +67,10 @@ class ReadOptions:
     addresses : iterable of str
         Addresses and networks (``"10.20.1.25"``, ``"2001:db8::/32"``). Read payloads whose sender or receiver has one
         of them; default: all payloads.
-    since, until : datetime with a time zone, ISO 8601 text, or int; optional
-        Read payloads captured at ``since`` or later and before ``until``. Text without a time zone is UTC. An int is
-        nanoseconds since 1970 UTC, and so is the stored value. The time of a packet in a TCP stream is the time of its
-        last frame.
+    since, until : datetime with a time zone, datetime64 of numpy, ISO 8601 text, or int; optional
+        Read payloads captured at ``since`` or later and before ``until``. Text without a time zone, and a datetime64,
+        is UTC. An int is nanoseconds since 1970 UTC, and so is the stored value. The time of a packet in a TCP stream
+        is the time of its last frame.
     columns : iterable of str, optional
         The columns to build; default: all. ``read_table`` returns them in this order; ``read_tables`` takes a mapping
         of tables to columns.
@@ -167,8 +171,8 @@ _FIELDS = frozenset(item.name for item in fields(ReadOptions))
 
 
 def nanoseconds(time: datetime) -> int:
-    """Nanoseconds since 1970 of a time with a time zone."""
-    return (time - _EPOCH) // timedelta(microseconds=1) * 1000
+    """Nanoseconds since 1970 of a time with a time zone; a Timestamp of pandas has some below the microsecond."""
+    return (time - _EPOCH) // timedelta(microseconds=1) * 1000 + getattr(time, "nanosecond", 0)
 
 
 def parse_time(text: str) -> int:
@@ -192,9 +196,13 @@ def parse_time(text: str) -> int:
         ) from None
     below = int((fraction[1] if fraction else "").ljust(9, "0"))
     found = nanoseconds(time if time.tzinfo else time.replace(tzinfo=UTC)) + below
-    if not -(1 << 63) <= found < 1 << 63:
-        raise ValueError(f"{text!r} is not between the years 1678 and 2262, the range of capture times")
-    return found
+    return _in_range(found, repr(text))
+
+
+def _in_range(time: int, shown: str) -> int:
+    if not -(1 << 63) <= time < 1 << 63:
+        raise ValueError(f"{shown} is not between the years 1678 and 2262, the range of capture times")
+    return time
 
 
 def time_ago(seconds: float) -> int:
@@ -251,7 +259,7 @@ def _ports_by_transport(ports: Ports) -> dict[str, frozenset[int]]:
             raise ValueError(f"unknown transport {', '.join(map(repr, unknown))}; known: {', '.join(TRANSPORTS)}")
         found = {name: frozenset(ports.get(name, ())) for name in TRANSPORTS}
     for port in frozenset().union(*found.values()):
-        if not 0 <= port <= 0xFFFF:
+        if not 0 <= operator.index(port) <= 0xFFFF:
             raise ValueError(f"port {port} is not 0 to 65535")
     return found
 
@@ -265,11 +273,11 @@ def _packet_kinds(packets: Iterable[str]) -> tuple[str, ...]:
     return tuple(kind for kind in PACKET_KINDS if kind in names)
 
 
-def _nanoseconds(name: str, time: datetime | str | int | None) -> int | None:
-    if isinstance(time, str):
-        return parse_time(time)
+def _nanoseconds(name: str, time: Time | None) -> int | None:
+    if isinstance(time, str | np.datetime64):
+        return parse_time(str(time))
     if not isinstance(time, datetime):
-        return time
+        return None if time is None else _in_range(operator.index(time), f"{name}={time}")
     if time.tzinfo is None:
         raise ValueError(f"{name}={time.isoformat()}: has no time zone; captures are in UTC")
-    return nanoseconds(time)
+    return _in_range(nanoseconds(time), f"{name}={time.isoformat()}")

@@ -7,6 +7,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from msmqwire import capture
@@ -89,11 +91,27 @@ def test_stored_values() -> None:
         ({"since": 3, "until": 3}, "until must be later than since"),
         ({"guid": "hex"}, "guid='hex' is not one of '"),
         ({"block_size": 4095}, "block_size=4095 must be at least 4096"),
+        ({"since": 1 << 63}, "since=9223372036854775808 is not between the years 1678 and 2262"),
+        ({"until": datetime.max.replace(tzinfo=UTC)}, "until=9999-12-31.* is not between the years"),
+        ({"until": np.datetime64("NaT")}, "'NaT' is not an ISO 8601 time"),
     ],
 )
 def test_values_that_cannot_be(keywords: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         ReadOptions(**keywords)
+
+
+def test_times_keep_their_nanoseconds() -> None:
+    expected = 1_709_510_400_000_000_123
+    for time in (pd.Timestamp(expected, tz="UTC"), np.datetime64(expected, "ns"), np.int64(expected)):
+        assert ReadOptions(since=time).since == expected
+    assert ReadOptions(since=np.datetime64("2024-03-04")).since == expected - 123
+
+
+def test_numbers_that_are_no_integers() -> None:
+    for keywords in ({"ports": [1801.5]}, {"ports": "1801"}, {"since": 1.5e18}):
+        with pytest.raises(TypeError, match="integer"):
+            ReadOptions(**keywords)  # type: ignore[arg-type]
 
 
 def test_options_and_keywords() -> None:
