@@ -143,7 +143,8 @@ class Capture(ClosingIterator[Block]):
         raise StopIteration
 
     def _has_ended(self) -> bool:
-        return self._reader is None
+        # Without any file there are no rows that could have been read before
+        return self._reader is None and not (self._exhausted and self._last is None)
 
     def is_ready(self) -> bool:
         """Whether the file that is being read is no pipe, or one that has data."""

@@ -380,6 +380,14 @@ def test_importing_it_needs_no_pyarrow() -> None:
     assert done.returncode == 0, done.stderr
 
 
+def test_no_captures_have_no_rows() -> None:
+    """A list of files may be empty; nothing of it has been read before."""
+    assert capture.read_table([]).to_table().num_rows == 0
+    assert capture.read_table([]).to_pandas().empty
+    assert pa.table(capture.read_table([])).num_rows == 0
+    assert list(iter(capture.open([]))) == list(iter(capture.read_tables([]))) == []
+
+
 def test_readers_show_what_they_have_read() -> None:
     path = EXAMPLES / "local-site.pcap"
     with capture.read_table(path, "topology", columns=["frame", "type"]) as reader:
