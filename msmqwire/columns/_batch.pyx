@@ -25,7 +25,7 @@ from msmqwire.wire._format_name cimport FormatName
 
 import numpy as np
 
-from msmqwire.columns.display import SHOWN_ROWS, html_table, names_shown
+from msmqwire.columns.display import SHOWN_ROWS, html_table, names_shown, python_rows
 from msmqwire.columns.schema import (
     ADDRESS, ASCII, BOOL, BYTES, FORMAT_NAME, GUID, TEXT, UTF8, Enumeration, Flags, ListOf, StructOf
 )
@@ -102,8 +102,7 @@ cdef class Batch:
 
     def _repr_html_(self) -> str:
         self.readable()
-        head = self.head(SHOWN_ROWS)
-        return html_table(repr(self), head.to_arrow(guid="text").to_pylist())
+        return html_table(repr(self), python_rows(self.head(SHOWN_ROWS).to_arrow(guid="text")))
 
     def _ipython_key_completions_(self) -> list[str]:
         return list(self.columns)
@@ -292,7 +291,7 @@ cdef class Batch:
             self.derive(column)
         batch.buffers, batch.names = self.buffers, self.names
         batch.counts = {}
-        for path in sorted(self.counts, key=len):
+        for path in sorted([path for path in self.counts if path.endswith("[]")], key=len):  # without derived columns
             around = path[:-2].rpartition("[]")
             ends = np.frombuffer(self.buffers[path[:-2]], np.int32)
             batch.counts[path] = int(ends[batch.counts[around[0] + "[]"] if around[1] else batch.length])

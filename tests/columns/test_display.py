@@ -13,6 +13,7 @@ from msmqwire import Payloads, capture, formatname, mqqb, mqsd
 from msmqwire.columns import BytesColumn, ListColumn, TextColumn, Utf8Column
 from msmqwire.columns.display import names_shown
 from tests.columns.formats import FORMATS, Format
+from tests.columns.processes import run
 from tests.vectors import get
 
 HOSTILE = mqqb.encode(mqqb.UserMessage(label="<script>&\"'", body=b"x" * 1000))
@@ -101,6 +102,29 @@ def test_the_first_rows_are_those_of_the_batch() -> None:
     assert batch._repr_html_().count("truncated") == 3
     assert batch["label"].text(57) == "<script>&\"'"
     assert formatname.parse_batch([r"DIRECT=OS:srv1\orders"])["queue"].text(0) == "orders"
+
+
+def test_a_batch_with_derived_columns_is_shown() -> None:
+    batch = mqqb.decode_batch([HOSTILE] * 20)
+    expected = batch._repr_html_()
+    assert len(batch["body_text"]) == len(batch["sender_sid"]) == 20
+    assert batch._repr_html_() == expected
+
+
+def test_nanoseconds_are_shown_without_pandas() -> None:
+    script = """
+import io, sys
+class Hidden:
+    def find_spec(self, name, path=None, target=None):
+        if name == "pandas":
+            raise ModuleNotFoundError(name)
+sys.meta_path.insert(0, Hidden())
+from msmqwire import capture
+from tests.capture import build
+(block,) = capture.open(io.BytesIO(build.pcap([build.plain(b"x" * 60)], nano=True)))
+print(block.capture._repr_html_())
+"""
+    assert "<td>2024-03-04T08:00:00.123456789Z</td>" in run("-c", script)
 
 
 def test_more_columns_than_a_page_shows() -> None:
