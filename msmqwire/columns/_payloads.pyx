@@ -153,7 +153,7 @@ cdef class Payloads:
         payloads
             Payloads; one bytes-like object with ``offsets``; a sequence (or numpy array, or Series of pandas) of
             bytes-like objects and None; or anything with ``__arrow_c_array__`` or ``__arrow_c_stream__`` of Binary,
-            LargeBinary or BinaryView. ``pandas.NA`` is a null as None is.
+            LargeBinary or BinaryView. ``pandas.NA`` and NaN are nulls as None is.
         offsets : array of integers, optional
             As for ``Payloads``.
         lost : array of integers, shape (n,), optional
@@ -195,8 +195,8 @@ cdef class Payloads:
         Parameters
         ----------
         texts
-            Payloads; a sequence of str and None; or anything with ``__arrow_c_array__`` or ``__arrow_c_stream__`` of
-            strings, or of UTF-8 as binary.
+            Payloads; a sequence of str, and of nulls as for ``of``; or anything with ``__arrow_c_array__`` or
+            ``__arrow_c_stream__`` of strings, or of UTF-8 as binary.
 
         Raises
         ------
@@ -428,11 +428,11 @@ cdef Payloads from_items(object payloads, bint texts):
     cdef Span* span = <Span*>spans.data
     cdef Py_ssize_t nbytes = 0
     cdef Py_ssize_t i, size
-    # How an iterator of pandas gives a null
+    # How an iterator of pandas gives a null, beside NaN
     cdef object null = getattr(sys.modules.get("pandas"), "NA", None)
     for i in range(count):
         item = items[i]
-        if item is None or item is null:
+        if item is None or item is null or (type(item) is float and item != item):
             span[i].data = NULL
             size = 0
         elif texts:

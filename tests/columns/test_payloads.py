@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import io
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any
@@ -50,6 +51,18 @@ def test_nulls_of_pandas_give_null_rows(kind: Format, dtype: Any) -> None:
     assert [None if each is None else bytes(each) for each in Payloads.of(column)] == [first, None, b"", None]
     assert kind.decode_batch(column).to_arrow().equals(kind.decode_batch([first, None, b"", None]).to_arrow())
     assert list(Payloads.of_texts(pd.Series(["a", pd.NA], dtype="string")))[1] is None
+
+
+def test_nan_is_a_null_in_columns_of_objects() -> None:
+    """It is how pandas reads an empty cell of text."""
+    assert contents(Payloads.of(pd.Series([b"a", np.nan, b""]))) == [b"a", None, b""]
+    texts = pd.read_csv(io.StringIO("name,n\na,1\n,2\n"))["name"].astype(object)
+    assert contents(Payloads.of_texts(texts)) == [b"a", None]
+    for wrong in (1.5, float("inf")):
+        with pytest.raises(TypeError, match="float"):
+            Payloads.of([wrong])
+        with pytest.raises(TypeError, match="float"):
+            Payloads.of_texts([wrong])
 
 
 def test_rows_and_columns_that_a_batch_does_not_have() -> None:
