@@ -47,7 +47,7 @@ cdef dict parts_of(const uint8_t* text, const Name* name):
 
 
 def scan(
-    str text not None, *, bint extended=False, bint http_slashes=False, bint spx=False, bint path_name=False
+    text: str, *, bint extended=False, bint http_slashes=False, bint spx=False, bint path_name=False
 ) -> list[dict[str, Any]]:
     """The parts of each element of a format name, or of a path name; None where a kind has no such part.
 
@@ -62,6 +62,9 @@ def scan(
         (EXTENDED if extended else 0) | (HTTP_SLASHES if http_slashes else 0) | (SPX if spx else 0)
         | (PATH_NAME if path_name else 0)
     )
+    if not isinstance(text, str):
+        raise TypeError(f"a name must be str, not {type(text).__name__}")
+    text = str.__str__(text)  # of a subclass, as numpy has one
     # The grammar refuses lone surrogates as it does any other character beyond ASCII
     cdef bytes encoded = text.encode("utf-8", "surrogatepass")
     cdef const uint8_t* data = <const uint8_t*>encoded

@@ -13,7 +13,7 @@ import pytest
 
 from msmqwire import Payloads
 from msmqwire.columns import allocated_bytes
-from msmqwire.formatname import FORMAT_NAMES, parse_batch
+from msmqwire.formatname import FORMAT_NAMES, parse, parse_batch
 from msmqwire.formatname.schema import EXPECTED
 from tests.formatname.answers import of_batch, of_parse
 from tests.reference.formatname_cases import GUID, NAMES, cases
@@ -78,6 +78,15 @@ def test_what_is_no_column_of_text(texts: Any, message: str) -> None:
     if isinstance(texts, pa.Array):
         with pytest.raises(TypeError, match="payloads must be Arrow Binary"):
             Payloads.of(texts)
+
+
+def test_one_text_may_be_of_a_subclass() -> None:
+    for text in np.array(["PUBLIC=00000000-0000-0000-0000-000000000005", r"DIRECT=OS:a\b"]):
+        assert type(text) is np.str_
+        assert parse(text) == parse(str(text))
+    for wrong in (None, b"PUBLIC=", 5):
+        with pytest.raises(TypeError, match="must be str"):
+            parse(wrong)  # type: ignore[arg-type]
 
 
 def test_no_texts() -> None:
