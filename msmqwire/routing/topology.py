@@ -159,7 +159,7 @@ class Topology:
 
     @property
     def links(self) -> list[RoutingLink]:
-        """All links, in the order of the directory, without those that name a missing site."""
+        """All links, in the order of the directory."""
         return self._all(RoutingLink, None, _ROUTING_LINK)
 
     @property
@@ -253,9 +253,10 @@ class Topology:
         return tuple(dict.fromkeys(machine.identifier for machine in found))
 
     def _is_usable(self, link: RoutingLink) -> bool:
-        """Whether a link still has a gate, of those that it names."""
+        """Whether a link still has both its sites and a gate, of those that it names."""
         gates = _gates(link)
-        return not gates or any(self.queue_manager(gate) is not None for gate in gates)
+        both = _ends(link) <= self.position.keys()
+        return both and (not gates or any(self.queue_manager(gate) is not None for gate in gates))
 
 
 def _ends(link: RoutingLink) -> set[UUID]:

@@ -2,7 +2,8 @@
 
 Where the text leaves a choice or contradicts itself the decisions are these: of equal costs the fewest links and then
 the first GUID on the wire; every site of which a machine is a gate is a root; of a destination's sites the nearest; no
-machine is its own next hop; a gate on the link is preferred.
+machine is its own next hop; a gate on the link is preferred; a link without one of its sites, or without all gates that
+it names, is none.
 """
 
 from __future__ import annotations
@@ -56,8 +57,9 @@ class Enterprise:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "by_id", {machine.id: machine for machine in self.machines})
-        complete = tuple(link for link in self.links if not link.gates or self.by_id.keys() & set(link.gates))
-        object.__setattr__(self, "usable", complete)
+        complete = (link for link in self.links if {link.one, link.other} <= set(self.sites))
+        usable = tuple(link for link in complete if not link.gates or self.by_id.keys() & set(link.gates))
+        object.__setattr__(self, "usable", usable)
         object.__setattr__(self, "gates_of", {site: self._gates(site) for site in self.sites})
 
     def _gates(self, site: UUID) -> list[UUID]:

@@ -261,6 +261,16 @@ def test_a_gate_of_the_next_site() -> None:
     assert of.get_site_gate_for_site(named("nowhere")) is None
 
 
+def test_a_link_without_one_of_its_sites_makes_no_gate() -> None:
+    """As in LDAP, where such a link is not read: the machine is a router as any other, and sends to the real gate."""
+    retired = link("A", "nowhere", 1, "r")
+    of = router(retired, *line(1), machine("r", "A", router=True))
+    assert not of.is_site_gate(named("r"))
+    assert of.get_site_gate(named("m-A")) == named("gate-A")
+    assert hops(of, "r", "m-B") == ids("gate-A")
+    assert len(of.routing_table(named("gate-A"))) == 2
+
+
 # --- 3.1.5.5, 3.1.5.8, 3.1.5.9 ---
 
 
