@@ -23,8 +23,15 @@ from msmqwire.directory.elements import (
     computer_of,
 )
 
-#: The least and the highest BasePriority of a queue ([MS-MQMQ] 2.3.1.6).
-_PRIORITIES = (-32_768, 32_767)
+#: The ranges of numbers whose properties are no unsigned integers of 32 bits ([MS-MQMQ] 2.3.1.6, 2.3.1.9, 2.3.1.10,
+#: 2.3.2.16, 2.3.2.17, 2.3.3.5, 2.3.3.6); no time is before 1970.
+_RANGES = {
+    "base_priority": (-32_768, 32_767),
+    "create_time": (0, 2_147_483_647),
+    "modify_time": (0, 2_147_483_647),
+    "intra_site_replication_interval": (0, 65_535),
+    "inter_site_replication_interval": (0, 65_535),
+}
 
 
 def check(objects: Iterable[DirectoryObject]) -> list[Problem]:
@@ -244,8 +251,8 @@ def _numbers(enterprise: _Enterprise) -> Iterator[Problem]:
         for attribute, value in each.attributes().items():
             if attribute == "actual_cost" or each.attribute_type(attribute) is not int:  # _costs checks costs
                 continue
-            if attribute == "base_priority":
-                least, highest = _PRIORITIES
+            if attribute in _RANGES:
+                least, highest = _RANGES[attribute]
                 if not least <= value <= highest:
                     yield Problem(enterprise.title(each), attribute, f"{value} is not from {least:,} to {highest:,}")
             elif not 0 <= value < 1 << 32:

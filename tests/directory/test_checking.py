@@ -127,6 +127,18 @@ def test_one_site_needs_neither_gates_nor_links() -> None:
             "queue gate\\orders: base_priority: -32769 is not from -32,768 to 32,767",
         ]),
         ("queue", {"base_priority": -32_768}, []),
+        ("queue", {"create_time": 1 << 31}, [
+            "queue gate\\orders: create_time: 2147483648 is not from 0 to 2,147,483,647",
+        ]),
+        ("peer", {"modify_time": -1}, ["queue_manager PEER: modify_time: -1 is not from 0 to 2,147,483,647"]),
+        ("peer", {"modify_time": (1 << 31) - 1}, []),
+        ("south", {"intra_site_replication_interval": 65_536}, [
+            "site South: intra_site_replication_interval: 65536 is not from 0 to 65,535",
+        ]),
+        ("south", {"inter_site_replication_interval": -1}, [
+            "site South: inter_site_replication_interval: -1 is not from 0 to 65,535",
+        ]),
+        ("south", {"inter_site_replication_interval": 65_535}, []),
         ("south", {"name": "NORTH"}, [f"site NORTH: name: is also the name of {NORTH}"]),
         (
             "enterprise",
