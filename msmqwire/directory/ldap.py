@@ -148,8 +148,10 @@ class LdapDirectory(Directory):
             return ask(equal["full_path"], assertion, names, below=False)
         for attribute, on_the_computer in _HOSTS.items():
             if attribute in equal:
-                host = computer_of(equal[attribute]) or equal[attribute]
-                queue = equal[attribute][len(host) + 1 :]
+                host, queue = equal[attribute], ""
+                if element is Queue:
+                    host = computer_of(equal[attribute])
+                    queue = equal[attribute][len(host) + 1 :]
                 if queue and utf16_length(queue) < LONG_NAME:
                     assertion = f"(&{assertion}(cn={escape(queue.encode('utf-8'))}))"
                 named = f"(&(objectClass=computer)({on_the_computer}={escape(host.encode('utf-8'))}))"

@@ -320,6 +320,5 @@ def test_computer_names_are_escaped(name: str) -> None:
     directory = LdapDirectory("ldap://127.0.0.1:1", base="dc=x")
     directory._connection = Recorded()  # type: ignore[assignment]
     assert directory.read_directory(QueueManager, [Equal("computer_name", name)]) is None
-    host = name.partition("\\")[0]
-    escaped = "".join(f"\\{octet:02x}" for octet in host.encode())
+    escaped = "".join(f"\\{octet:02x}" for octet in name.encode())
     assert [each.lower() for each in asked] == [f"(&(objectclass=computer)(cn={escaped}))"]
