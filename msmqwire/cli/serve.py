@@ -177,7 +177,7 @@ def _log_error(error: OSError | MsmqWireError, service: DiscoveryService) -> Non
 
 
 class _Outcome(NamedTuple):
-    """Whether all clients of a site are answered, and with what, in words."""
+    """Whether all clients of a site, or of the enterprise there, are answered, and with what, in words."""
 
     everyone: bool
     words: str
@@ -203,7 +203,8 @@ def _outcome(reply: Reply | Refusal, policy: Policy) -> _Outcome:
     for limit in ("address_bytes", "network_bytes"):
         if reply.size > (most := getattr(policy, limit)):
             return _Outcome(False, f"not answered: {reply.size:,} bytes, more than [limits] {limit}, {most:,}")
-    return _Outcome(True, f"{reply.size:,} bytes, to anyone")
+    clients = "clients of this enterprise" if policy.check_enterprise else "anyone"
+    return _Outcome(True, f"{reply.size:,} bytes, to {clients}")
 
 
 def _describe(configured: SiteFile, server: DiscoveryServer) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tomllib
 import uuid
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from ipaddress import AddressValueError, IPv4Address, IPv4Network, NetmaskValueError
 from typing import Any, NamedTuple
 
@@ -97,6 +98,14 @@ class _Table:
         """The error of one key."""
         return CommandError(f"{self.path}: {self.name} {key}: {problem}")
 
+    @contextlib.contextmanager
+    def named(self, key: str) -> Iterator[None]:
+        """Name the file and the key in an error of what the key has."""
+        try:
+            yield
+        except CommandError as error:
+            raise self.error(key, str(error)) from None
+
     def __getitem__(self, name: str) -> Any:
         """The value of a key, checked and converted."""
         key = self._keys[name]
@@ -140,9 +149,11 @@ def _take_from_directory(given: _Table, enterprise: dict[str, Any], site: dict[s
     source, name = given["source"], given["machine"]
     if not is_url(source):
         source = os.path.join(os.path.dirname(given.path), source)
-    directory = open_directory(source)
+    with given.named("source"):
+        directory = open_directory(source)
     try:
-        machine = find_machine(directory, name)
+        with given.named("machine"):
+            machine = find_machine(directory, name)
         if not machine.site_identifier_list:
             raise given.error("machine", f"{name} is in no site of the directory")
         own_site = machine.site_identifier_list[0]

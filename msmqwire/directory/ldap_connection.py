@@ -198,7 +198,8 @@ class LdapConnection:
         DirectoryNotConnected
             The server cannot be reached, refuses the user, is busy, or stopped answering.
         DirectoryError
-            The answer is an error or a referral, or has more entries or bytes than the limit.
+            The answer is an error or a referral, or has more entries or bytes than the limit; or there is no root
+            domain.
         """
         question = (base, assertion, list(attributes), below)
         with self._lock:
@@ -272,6 +273,8 @@ class LdapConnection:
             )
             result = connection.result
             if result["result"] in (_NO_SUCH_OBJECT, _INVALID_DN_SYNTAX):
+                if base == self.base:
+                    raise DirectoryError(f"{self.url}: there is no {base}, the root domain")
                 return []
             if result["result"] != _SUCCESS:
                 kind = DirectoryNotConnected if result["result"] in (_BUSY, _UNAVAILABLE) else DirectoryError

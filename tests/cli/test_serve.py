@@ -299,6 +299,7 @@ def test_the_example_is_right() -> None:
 @pytest.mark.parametrize(
     ("change", "answer"),
     [
+        (("[site]", "check = true\n[site]"), "clients of other sites:  82 bytes, to clients of this enterprise"),
         (("nt4pec", "n" * 43), "clients of other sites:  156 bytes, to anyone"),
         (("nt4pec", "n" * 702), "clients of other sites:  1,474 bytes, to anyone"),
         (("nt4pec", "n" * 32719), "other sites:  not answered: the answer would have more than 65,507 bytes"),

@@ -162,6 +162,15 @@ def test_referrals_are_not_followed(server: str) -> None:
         directory.read_all(QueueManager)
 
 
+@pytest.mark.parametrize("base", [f"dc=nowhere,{ROOT}", "contoso"])
+def test_a_root_domain_that_is_not_there_is_no_empty_directory(server: str, base: str) -> None:
+    with LdapDirectory(server, base=base) as directory, pytest.raises(DirectoryError, match=f"there is no {base}"):
+        directory.read_all(QueueManager)
+    done = msmqwire("directory", "check", server, env={"MSMQWIRE_LDAP_BASE": base})
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert done.stderr.decode() == f"msmqwire: {server}: there is no {base}, the root domain\n"
+
+
 def test_tls(tmp_path: Path) -> None:
     made = slapd.certificate(tmp_path)
     with slapd.running(tmp_path, ldif(enterprise()), certificate=made) as url:
