@@ -64,7 +64,8 @@ def find_route(router: Router, source_id: UUID | str, destination_id: UUID | str
     Raises
     ------
     RoutingError
-        A queue manager on the route has no next hop, the directory has none of its next hops, or the route is a loop.
+        A queue manager on the route has no next hop, the directory has none of its next hops or cannot be read, or the
+        route is a loop.
     """
     source_id, destination_id = _identifier(router, source_id), _identifier(router, destination_id)
     hops: list[Hop] = []
@@ -92,9 +93,10 @@ def _identifier(router: Router, machine_id: UUID | str) -> UUID:
 
 
 def _hop(router: Router, source_id: UUID, found: NextHops) -> Hop:
-    source = router.get_queue_manager(source_id)
-    targets = [machine for each in found.identifiers if (machine := router.get_queue_manager(each)) is not None]
-    assert source is not None
+    source = _queue_manager(router, source_id)
+    targets = [machine for each in found.identifiers if (machine := _queue_manager(router, each)) is not None]
+    if source is None:
+        raise router.unknown(source_id)
     if not targets:
         attribute = _NAMED_BY.get(found.rule, "SiteGateIdentifierList")
         raise RoutingError(
@@ -107,5 +109,17 @@ def _hop(router: Router, source_id: UUID, found: NextHops) -> Hop:
     # The next site is a neighbour, so its own row has the cost of the link
     site_id = found.row.next_hop_site_id
     row = router.routing_table(source_id).row(site_id)
-    assert row is not None
+    if row is None:
+        raise RoutingError(
+            f"QueueManager {source.computer_name} ({source_id}) has no path to Site {site_id} any more: "
+            "the directory has changed"
+        )
     return Hop(source, targets[0], found.rule, others, site_id, row.cost)
+
+
+def _queue_manager(router: Router, identifier: UUID) -> QueueManager | None:
+    """The queue manager, None if the directory has none; RoutingError if the directory cannot be read."""
+    machine = router.get_queue_manager(identifier)
+    if machine is None and router.failure is not None:
+        raise router.unknown(identifier)
+    return machine

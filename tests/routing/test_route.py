@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from msmqwire.directory import MemoryDirectory, RoutingLink
-from msmqwire.errors import RoutingError
+from msmqwire.directory import Directory, MemoryDirectory, RoutingLink
+from msmqwire.errors import DirectoryNotConnected, RoutingError
 from msmqwire.routing import Route, Router, Rule, find_route
 from tests.routing.enterprises import Watched, gate, line, link, machine, named, site
 
@@ -93,6 +95,39 @@ def test_a_dangling_reference(source: str, destination: str, attribute: str) -> 
 def test_where_the_way_ends(objects: list[Any], source: str, destination: str, why: str) -> None:
     with pytest.raises(RoutingError, match=why):
         route(source, destination, *objects)
+
+
+class Changed(Directory):
+    """A directory that, from the read of a number on, is ``then``; where that is None it cannot be read."""
+
+    def __init__(self, first: list[Any], then: list[Any] | None, number: int) -> None:
+        super().__init__()
+        self.first, self.then, self.number, self.reads = MemoryDirectory(first), then, number, 0
+
+    def _search(self, element: Any, filters: Any, attributes: Any) -> Iterator[Any]:
+        self.reads += 1
+        if self.reads < self.number:
+            return self.first.read_all(element, filters, attributes)
+        if self.then is None:
+            raise DirectoryNotConnected("the server is gone")
+        return MemoryDirectory(self.then).read_all(element, filters, attributes)
+
+
+@pytest.mark.parametrize("max_age", [0.0, 60.0])
+@pytest.mark.parametrize("then", [None, line(1)[:-2], []], ids=["lost", "without-machines", "empty"])
+def test_a_directory_that_is_lost_or_changes_on_the_way(then: list[Any] | None, max_age: float) -> None:
+    """At whichever read: the route, or an error that says why not; not that a machine is missing that was not read."""
+    objects = line(1)
+    whole = Changed(objects, None, sys.maxsize)
+    expected = find_route(Router(whole, max_age=max_age), named("m-A"), named("m-B"))
+    for number in range(1, whole.reads + 1):
+        router = Router(Changed(objects, then, number), max_age=max_age)
+        try:
+            said: Any = [hop.target.identifier for hop in find_route(router, named("m-A"), named("m-B")).hops]
+        except RoutingError as error:
+            said = str(error)
+        lost = then is None and "cannot be read: the server is gone" in said
+        assert lost or then is not None or said == [hop.target.identifier for hop in expected.hops]
 
 
 def test_what_cannot_be_read_is_asked_for_again() -> None:
