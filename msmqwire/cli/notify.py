@@ -6,7 +6,8 @@ queue manager reads the values there. Only the queue manager and the identifier 
 read from --directory.
 
 With --before the changes are those from one state of the directory to another: queues that were
-created, changed and deleted, and queue managers that were changed.
+created, changed and deleted, and queue managers that were changed. A queue manager that cannot be
+notified, such as one that was deleted with its queues, is an error after the others are.
 
 Notifications are express messages: a queue manager acknowledges them after about ten seconds.
 
@@ -34,7 +35,7 @@ from msmqwire.cli.console import CommandError, say
 from msmqwire.cli.enterprise import find_machine, is_url, open_directory
 from msmqwire.cli.next_hops import add_connection, find_destination
 from msmqwire.cli.sending import sending
-from msmqwire.errors import DirectoryError, MsmqWireError, counted
+from msmqwire.errors import DirectoryError, MsmqWireError, RoutingError, counted
 
 if TYPE_CHECKING:
     from msmqwire.cli.next_hops import Destination
@@ -80,13 +81,8 @@ def run(options: argparse.Namespace) -> int:
     groups: dict[uuid.UUID, list[Notification]] = {}
     for notification in sender.notifications(changes):
         groups.setdefault(notification.queue_manager, []).append(notification)
-    destinations = {
-        queue_manager: find_destination(
-            str(each[0].destination_queue), directory, source=options.source, host=options.host
-        )
-        for queue_manager, each in groups.items()
-    }
-    signals.run_until_stopped(_notify_all(options, identifier, groups, destinations))
+    destinations, failures = _destinations(groups, directory, options)
+    signals.run_until_stopped(_notify_all(options, identifier, groups, destinations, failures))
     if not options.quiet:
         number = sum(map(len, groups.values()))
         say(f"{counted(number, 'notification')} acknowledged by {counted(len(groups), 'queue manager')}")
@@ -178,19 +174,36 @@ def _by_identifier(objects: Iterable[Object]) -> dict[uuid.UUID, Object]:
 # --- Sending ---
 
 
+def _destinations(
+    groups: dict[uuid.UUID, list[Notification]], directory: Directory, options: argparse.Namespace
+) -> tuple[dict[uuid.UUID, Destination], list[str]]:
+    """Where each queue manager is, and why some cannot be notified, which does not keep the others from it."""
+    destinations: dict[uuid.UUID, Destination] = {}
+    failures: list[str] = []
+    for queue_manager, each in groups.items():
+        name = str(each[0].destination_queue)
+        try:
+            destinations[queue_manager] = find_destination(name, directory, source=options.source, host=options.host)
+        except (CommandError, RoutingError) as error:
+            failures.append(f"queue manager {queue_manager}: {error}")
+    return destinations, failures
+
+
 async def _notify_all(
     options: argparse.Namespace,
     identifier: uuid.UUID,
     groups: dict[uuid.UUID, list[Notification]],
     destinations: dict[uuid.UUID, Destination],
+    failures: list[str],
 ) -> None:
-    """Send all notifications, those to each queue manager in their order."""
+    """Send all notifications, those to each queue manager in their order; an error for these and further failures."""
     results = await asyncio.gather(
-        *(_notify(options, identifier, destinations[each], groups[each]) for each in groups), return_exceptions=True
+        *(_notify(options, identifier, destination, groups[each]) for each, destination in destinations.items()),
+        return_exceptions=True,
     )
-    failures = [
+    failures = failures + [
         f"queue manager {queue_manager}: {result}"
-        for queue_manager, result in zip(groups, results, strict=True)
+        for queue_manager, result in zip(destinations, results, strict=True)
         if isinstance(result, MsmqWireError)
     ]
     for result in results:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import subprocess
 import uuid
 from pathlib import Path
@@ -86,6 +87,20 @@ def test_pings_are_answered_while_the_directory_is_read(tmp_path: Path) -> None:
         assert sender.returncode == 0
     assert answered
     assert found["outcome"] == "changed"
+
+
+def test_a_machine_that_is_gone_does_not_keep_others_from_their_notifications(tmp_path: Path) -> None:
+    new = changed_enterprise(tmp_path)
+    depot = "ba000000-0000-4000-8000-0000000000d7"
+    tables = re.split(r"(?m)^(?=\[\[)", new.read_text("utf-8"))
+    new.write_text("".join(each for each in tables if depot not in each and "depot\\" not in each), "utf-8")
+    options = ("--notifications", "--directory", str(ENTERPRISE), "--queue-manager", LEDGER, "--count", "3")
+    with receiving(*options) as (process, port):
+        status, text = notify(port, "--before", str(ENTERPRISE), "--directory", str(new))
+        found = records(process.communicate(timeout=30)[0])
+    assert {each["identifier"] for each in found} == {ORDERS, INVOICES, MORE}
+    assert status == 1
+    assert text == f"msmqwire: queue manager {depot}: the directory has no QueueManager {depot}, the next hop\n"
 
 
 @pytest.mark.parametrize(
