@@ -122,6 +122,19 @@ class _Limits:
             raise OSError(self.exceeded)
 
 
+def _address(url: str) -> str:
+    """A URL as ldap3 takes it: it takes the slash after a host for a part of its name or of its port."""
+    try:
+        parts = urlsplit(url)
+        _ = parts.port  # ValueError if it is none
+        is_ldap = url.lower().startswith(("ldap://", "ldaps://"))
+        if is_ldap and parts.hostname and parts.path in ("", "/") and "?" not in url:
+            return f"{parts.scheme}://{parts.netloc.removesuffix(':')}"
+    except ValueError:
+        pass
+    raise ValueError(f"{url!r} is not a URL such as ldap://host:389 or ldaps://host:636")
+
+
 @dataclass(kw_only=True, eq=False, repr=False)  # a repr would show the password
 class LdapConnection:
     """Sends one request at a time to a server; the parameters are those of ``LdapDirectory``."""
@@ -143,8 +156,7 @@ class LdapConnection:
         url, tls = self.url, self.url.lower().startswith("ldaps://")
         if "@" in url.partition("://")[2].partition("/")[0]:
             raise ValueError("a URL with a user or a password is refused: pass user= and password=")
-        if not url.lower().startswith(("ldap://", "ldaps://")):
-            raise ValueError(f"{url!r} is not a URL such as ldap://host:389 or ldaps://host:636")
+        self._address = _address(url)
         if self.start_tls and tls:
             raise ValueError(f"{url!r} uses TLS already: start_tls is for ldap:")
         if self.password is not None and not (tls or self.password_in_clear):
@@ -300,7 +312,7 @@ class LdapConnection:
             self._bound(connection)
 
         tls.wrap_socket = wrap_bounded
-        server = library.Server(self.url, tls=tls, get_info=library.NONE, connect_timeout=limits.left())
+        server = library.Server(self._address, tls=tls, get_info=library.NONE, connect_timeout=limits.left())
         self._connection = connection = library.Connection(
             server,
             self.user,

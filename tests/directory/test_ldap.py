@@ -149,6 +149,20 @@ def test_a_wrong_address_and_half_a_user() -> None:
         LdapDirectory("ldaps://localhost", start_tls=True)
 
 
+def test_a_url_may_end_in_a_slash(server: str) -> None:
+    with LdapDirectory(f"{server}/") as directory:
+        assert len([*directory.read_all(Site)]) == 4
+
+
+@pytest.mark.parametrize(
+    "url", ["ldap://", " ldap://dc1", "ldap:///", "ldap://:389", "ldap://dc1:x", "ldap://dc1:99999", "ldap://[::1", "ldap://dc1/DC=x",
+            "ldap://dc1?x"]
+)  # fmt: skip
+def test_no_url_of_a_server(url: str) -> None:
+    with pytest.raises(ValueError, match="is not a URL such as ldap://host:389"):
+        LdapDirectory(url)
+
+
 def test_a_user(server: str) -> None:
     user = f"cn=admin,{ROOT}"
     with LdapDirectory(server, user=user, password="secret", password_in_clear=True) as directory:
