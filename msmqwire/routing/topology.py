@@ -179,7 +179,7 @@ class Topology:
 
     def graph(self) -> SiteGraph:
         """The sites and links as a graph; raises RoutingError."""
-        return SiteGraph(self.sites, [link for link in self.links if self._is_usable(link)])
+        return SiteGraph(self.sites, self._usable(self.links))
 
     def gates(self, site_id: UUID) -> tuple[UUID, ...]:
         """SiteGateCollection of a site, as identifiers."""
@@ -243,7 +243,7 @@ class Topology:
 
     def _find_links_at(self, site_id: UUID) -> list[RoutingLink]:
         by_site = self._keep("links", self._find_links)
-        return [link for link in by_site.get(site_id, ()) if self._is_usable(link)]
+        return self._usable(by_site.get(site_id, ()))
 
     def _find_gates(self, site_id: UUID) -> tuple[UUID, ...]:
         if site_id not in self.position:
@@ -252,11 +252,18 @@ class Topology:
         found = (machine for machine in machines if machine is not None and site_id in machine.site_identifier_list)
         return tuple(dict.fromkeys(machine.identifier for machine in found))
 
-    def _is_usable(self, link: RoutingLink) -> bool:
-        """Whether a link still has both its sites and a gate, of those that it names."""
+    def _usable(self, links: Iterable[RoutingLink]) -> list[RoutingLink]:
+        """The links that still have both their sites, and a gate of those that they name."""
+        sites = self.position
+        return [
+            link
+            for link in links
+            if link.site1_identifier in sites and link.site2_identifier in sites and self._has_gate(link)
+        ]
+
+    def _has_gate(self, link: RoutingLink) -> bool:
         gates = _gates(link)
-        both = _ends(link) <= self.position.keys()
-        return both and (not gates or any(self.queue_manager(gate) is not None for gate in gates))
+        return not gates or any(self.queue_manager(gate) is not None for gate in gates)
 
 
 def _ends(link: RoutingLink) -> set[UUID]:
