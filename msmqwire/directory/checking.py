@@ -97,8 +97,10 @@ def _duplicates(enterprise: _Enterprise) -> Iterator[Problem]:
     names: defaultdict[tuple[type[DirectoryObject], str], list[DirectoryObject]] = defaultdict(list)
     for each in enterprise.objects:
         identifiers[each.identifier].append(each)
-        if type(each) in NAME_ATTRIBUTES:
-            names[type(each), comparable(getattr(each, NAME_ATTRIBUTES[type(each)]))].append(each)
+        attribute = NAME_ATTRIBUTES.get(type(each), "")
+        # The name of a connected network may be left out, by two of them too
+        if attribute and getattr(each, attribute) != type(each).__dataclass_fields__[attribute].default:
+            names[type(each), comparable(getattr(each, attribute))].append(each)
     for identifier, (first, *others) in identifiers.items():
         for other in others:
             what = f"{identifier} is also the identifier of {enterprise.title(first)}"

@@ -59,6 +59,12 @@ def test_nothing_is_wrong() -> None:
     assert check([]) == []
 
 
+def test_networks_without_names_do_not_share_one() -> None:
+    assert check([ConnectedNetwork(identifier=UUID(int=number)) for number in (1, 2)]) == []
+    named = [ConnectedNetwork(identifier=UUID(int=number), name="Backbone") for number in (1, 2)]
+    assert [finding.attribute for finding in check(named)] == ["name"]
+
+
 def test_one_site_needs_neither_gates_nor_links() -> None:
     objects = well()
     for name in ("south", "peer", "link"):
