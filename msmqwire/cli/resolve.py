@@ -5,7 +5,7 @@ as in MACHINE=guid;DEADLETTER.
 
 exit status:
   0  there is a destination, and with --from a next hop
-  1  NAME is no format name; or wrong usage, or a file that cannot be read
+  1  NAME is no format name; or wrong usage, or a directory that cannot be read
   2  there is no destination, or no next hop
 
 examples:
@@ -25,7 +25,7 @@ from uuid import UUID
 from msmqwire.cli.arguments import add_format
 from msmqwire.cli.console import CommandError, print_json, print_table
 from msmqwire.cli.enterprise import add_directory, find_machine, open_directory
-from msmqwire.errors import RoutingError
+from msmqwire.errors import DirectoryError, RoutingError
 from msmqwire.wire.guids import NIL
 
 if TYPE_CHECKING:
@@ -54,6 +54,8 @@ def run(options: argparse.Namespace) -> int:
     name = parse(options.name, extended=True, http_slashes=True, spx=True)
     directory = open_directory(options.directory) if options.directory else None
     destination = get_destination_info(name, directory)
+    if destination.failure is not None:
+        raise destination.failure
     found = {"name": _name_as_json(name), "destination": _destination_as_json(destination, directory)}
     if directory is not None and options.source:
         found["next_hops"] = _next_hops_as_json(directory, options.source, destination)
@@ -106,6 +108,8 @@ def _next_hops_as_json(directory: Directory, source: str, destination: Destinati
     try:
         found = Router(directory).explain_next_hops(sender.identifier, destination.queue_manager_guid)
     except RoutingError as error:
+        if isinstance(error.__cause__, DirectoryError):
+            raise
         return {**shown, "reason": str(error)}
     names = [_computer_name(directory, each) or str(each) for each in found.identifiers]
     return {**shown, "rule": found.rule, "queue_managers": names}

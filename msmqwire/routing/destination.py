@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from uuid import UUID
 
 from msmqwire.directory import Directory, Equal, Queue, QueueManager
@@ -36,12 +36,15 @@ class DestinationInfo:
         rQueueManagerGuid: the Identifier of the destination, all zero for a direct name.
     reason : str
         Why there is no destination.
+    failure : DirectoryError or None
+        The failure to read the directory, so that it is not known whether there is a destination.
     """
 
     status: bool
     host_name: str | None = None
     queue_manager_guid: UUID | None = None
     reason: str = ""
+    failure: DirectoryError | None = field(default=None, repr=False, compare=False)
 
 
 def get_destination_info(
@@ -108,7 +111,7 @@ def _destination_of_queue(identifier: UUID, directory: Directory | None, literal
             return DestinationInfo(True, None, queue.identifier)
         machine = _queue_manager_of(queue, directory)
     except DirectoryError as error:
-        return DestinationInfo(False, reason=f"the directory cannot be read: {error}")
+        return DestinationInfo(False, reason=f"the directory cannot be read: {error}", failure=error)
     if machine is None:
         return DestinationInfo(False, reason=f"no QueueManager has the Queue {identifier}, {queue.pathname}")
     host = computer_of(queue.qualified_pathname) or computer_of(queue.pathname)

@@ -8,8 +8,12 @@ from typing import Any
 
 import pytest
 
+from msmqwire.cli import resolve
 from msmqwire.directory import MemoryDirectory
 from tests.cli.support import EXAMPLES, refused, run
+from tests.cli.test_sessions import free_port
+from tests.directory.enterprise import enterprise
+from tests.routing.enterprises import Changed
 
 ENTERPRISE = EXAMPLES / "enterprise.toml"
 LEDGER, KIOSK7 = (f"ba000000-0000-4000-8000-0000000000{end}" for end in ("c7", "a7"))
@@ -239,3 +243,17 @@ def test_resolve_names_without_a_destination() -> None:
 def test_resolve_what_is_no_name() -> None:
     assert refused("resolve", r"ledger\orders").startswith("msmqwire: ")
     assert "QueueGuid at character 7" in refused("resolve", "PUBLIC=x")
+
+
+def test_resolve_with_a_directory_that_cannot_be_read() -> None:
+    """It is not known whether there is a destination: status 1, not 2."""
+    nowhere = f"ldap://127.0.0.1:{free_port()}"
+    assert refused("resolve", f"PUBLIC={ORDERS}", "--directory", nowhere).startswith(f"msmqwire: {nowhere}: ")
+
+
+@pytest.mark.parametrize("number", range(1, 9))
+def test_resolve_with_a_directory_that_is_lost(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    lost = Changed(enterprise(), None, number)
+    monkeypatch.setattr(resolve, "open_directory", lambda _: lost)
+    said = refused("resolve", f"PUBLIC={ORDERS}", "--directory", "x", "--from", "KIOSK7")
+    assert said.endswith("the server is gone\n")

@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from msmqwire.directory import Directory, MemoryDirectory, QueueManager, RoutingLink, Site
-from msmqwire.errors import DirectoryError
+from msmqwire.errors import DirectoryError, DirectoryNotConnected
 from tests.reference.routing import Enterprise
 
 _NAMES = uuid.UUID("0d6f1a52-0000-4000-8000-000000000000")
@@ -118,3 +118,19 @@ class Watched(Directory):
     def read_directory_end(self, handle: int) -> None:
         self.open -= 1
         super().read_directory_end(handle)
+
+
+class Changed(Directory):
+    """A directory that, from the read of a number on, is ``then``; where that is None it cannot be read."""
+
+    def __init__(self, first: list[Any], then: list[Any] | None, number: int) -> None:
+        super().__init__()
+        self.first, self.then, self.number, self.reads = MemoryDirectory(first), then, number, 0
+
+    def _search(self, element: Any, filters: Any, attributes: Any) -> Iterator[Any]:
+        self.reads += 1
+        if self.reads < self.number:
+            return self.first.read_all(element, filters, attributes)
+        if self.then is None:
+            raise DirectoryNotConnected("the server is gone")
+        return MemoryDirectory(self.then).read_all(element, filters, attributes)

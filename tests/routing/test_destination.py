@@ -104,6 +104,7 @@ def test_failed_reads() -> None:
         broken.fail_begin = {Queue}
         info = get_destination_info(f"PUBLIC={GUID}", broken, literal=literal)
         assert info == DestinationInfo(False, reason="the directory cannot be read: Queue cannot be read")
+        assert str(info.failure) == "Queue cannot be read"
     broken = directory(queue())
     broken.fail_begin = {QueueManager}
     assert not get_destination_info(f"PUBLIC={GUID}", broken).status

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from msmqwire.directory import Directory, MemoryDirectory, RoutingLink
-from msmqwire.errors import DirectoryNotConnected, RoutingError
+from msmqwire.directory import MemoryDirectory, RoutingLink
+from msmqwire.errors import RoutingError
 from msmqwire.routing import Route, Router, Rule, find_route
-from tests.routing.enterprises import Watched, gate, line, link, machine, named, site
+from tests.routing.enterprises import Changed, Watched, gate, line, link, machine, named, site
 
 
 def route(source: str, destination: str, *objects: Any) -> Route:
@@ -95,22 +94,6 @@ def test_a_dangling_reference(source: str, destination: str, attribute: str) -> 
 def test_where_the_way_ends(objects: list[Any], source: str, destination: str, why: str) -> None:
     with pytest.raises(RoutingError, match=why):
         route(source, destination, *objects)
-
-
-class Changed(Directory):
-    """A directory that, from the read of a number on, is ``then``; where that is None it cannot be read."""
-
-    def __init__(self, first: list[Any], then: list[Any] | None, number: int) -> None:
-        super().__init__()
-        self.first, self.then, self.number, self.reads = MemoryDirectory(first), then, number, 0
-
-    def _search(self, element: Any, filters: Any, attributes: Any) -> Iterator[Any]:
-        self.reads += 1
-        if self.reads < self.number:
-            return self.first.read_all(element, filters, attributes)
-        if self.then is None:
-            raise DirectoryNotConnected("the server is gone")
-        return MemoryDirectory(self.then).read_all(element, filters, attributes)
 
 
 @pytest.mark.parametrize("max_age", [0.0, 60.0])
