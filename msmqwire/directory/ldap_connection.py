@@ -11,7 +11,7 @@ import re
 import ssl
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -313,6 +313,16 @@ class LdapConnection:
 
         tls.wrap_socket = wrap_bounded
         server = library.Server(self._address, tls=tls, get_info=library.NONE, connect_timeout=limits.left())
+
+        def addresses() -> Iterator[Any]:
+            # ldap3 gives each of them the same time, and leaves the sockets of those that fail open
+            for each in server.address_info:
+                if connection.socket is not None:
+                    connection.socket.close()
+                server.connect_timeout = limits.left()
+                yield each
+
+        server.candidate_addresses = addresses
         self._connection = connection = library.Connection(
             server,
             self.user,
@@ -326,7 +336,11 @@ class LdapConnection:
         )
         decode = connection.strategy.decode_response_fast
         connection.strategy.decode_response_fast = lambda message: self._count(decode(message))
-        connection.open()
+        try:
+            connection.open()
+        except library.core.exceptions.LDAPSocketOpenError as error:
+            # That of several addresses has a list of errors
+            raise OSError(connection.last_error or str(error)) from error
         self._bound(connection)
         if self.start_tls:
             connection.start_tls()

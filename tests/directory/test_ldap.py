@@ -10,6 +10,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 from uuid import UUID
 
 import pytest
@@ -152,6 +153,31 @@ def test_a_wrong_address_and_half_a_user() -> None:
 def test_a_url_may_end_in_a_slash(server: str) -> None:
     with LdapDirectory(f"{server}/") as directory:
         assert len([*directory.read_all(Site)]) == 4
+
+
+def _resolving(monkeypatch: pytest.MonkeyPatch, *hosts: str) -> None:
+    """Give every name these addresses."""
+
+    def found(_: str, port: int, *__: object) -> list[Any]:
+        return [(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (host, port)) for host in hosts]
+
+    monkeypatch.setattr(socket, "getaddrinfo", found)
+
+
+def test_of_several_addresses_one_that_answers_is_enough(server: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of a domain, which has the addresses of all its servers."""
+    port = urlsplit(server).port
+    _resolving(monkeypatch, "127.0.0.2", "127.0.0.3", "127.0.0.1")
+    with LdapDirectory(f"ldap://contoso.example:{port}") as directory:
+        assert len([*directory.read_all(Site)]) == 4
+    _resolving(monkeypatch, "127.0.0.2", "127.0.0.3")
+    with (
+        LdapDirectory(f"ldap://contoso.example:{port}") as directory,
+        pytest.raises(DirectoryNotConnected) as caught,
+    ):
+        directory.read_all(Site)
+    said = "socket connection error while opening: [Errno 111] Connection refused"
+    assert str(caught.value) == f"ldap://contoso.example:{port}: {said}"  # one line, not a list of exceptions
 
 
 @pytest.mark.parametrize(

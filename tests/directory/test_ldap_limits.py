@@ -262,6 +262,26 @@ def test_a_server_that_drips_before_the_search(stage: str, clock: Clock) -> None
         thread.join()  # which ends when the connection is closed
 
 
+def test_one_deadline_for_all_addresses_of_a_name(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Servers that do not answer: each of ten addresses had the time of one."""
+    hosts = [f"127.0.0.{number}" for number in range(2, 12)]
+
+    class Silent(socket.socket):
+        def connect(self, _: object) -> None:
+            waited = min(self.gettimeout() or 0, 50)
+            clock.now += waited
+            raise TimeoutError("timed out")
+
+    def found(_: str, port: int, *__: object) -> list[object]:
+        return [(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (host, port)) for host in hosts]
+
+    monkeypatch.setattr(socket, "getaddrinfo", found)
+    monkeypatch.setattr(socket, "socket", Silent)
+    with pytest.raises(DirectoryNotConnected, match="timed out"):
+        LdapDirectory("ldap://contoso.example", timeout=120, base="dc=x").read_directory(Site)
+    assert clock.now == 120
+
+
 def test_a_password_needs_tls_or_the_word_of_the_caller() -> None:
     requests: list[bytes] = []
 
