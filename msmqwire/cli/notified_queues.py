@@ -31,7 +31,7 @@ class NotifiedQueues:
     Raises
     ------
     CommandError
-        The directory does not have the queue manager.
+        The directory does not have the queue manager, or two of its queues have one Identifier or one Pathname.
     OSError, DirectoryError
         The directory cannot be read.
     """
@@ -55,12 +55,15 @@ class NotifiedQueues:
             except OSError as error:
                 raise DirectoryError(f"{source}: {error.strerror}") from error
 
-        self._processor = NotificationProcessor(
-            machine,
-            directory.queues_of(machine),
-            directory=directory_at,
-            verifier=trusted(trusted_senders),
-        )
+        try:
+            self._processor = NotificationProcessor(
+                machine,
+                directory.queues_of(machine),
+                directory=directory_at,
+                verifier=trusted(trusted_senders),
+            )
+        except ValueError as error:
+            raise CommandError(f"{source}: {error}; msmqwire directory check finds what else is wrong") from None
 
     def write(self, received: Sequence[MessageReceived]) -> None:
         """Apply messages, and print a line of JSON for each decision."""

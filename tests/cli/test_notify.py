@@ -17,7 +17,7 @@ from msmqwire import mqcn, mqqb
 from msmqwire.mqqb import SecurityHeader
 from msmqwire.net import ping
 from msmqwire.session import Initiator
-from tests.cli.support import COMMAND, EXAMPLES, msmqwire
+from tests.cli.support import COMMAND, EXAMPLES, msmqwire, refused
 from tests.cli.test_sessions import Peer, free_port, receiving
 
 LEDGER = "ba000000-0000-4000-8000-0000000000c7"
@@ -195,3 +195,11 @@ def test_wrong_usage_of_receive(arguments: list[str], error: str) -> None:
     assert (done.returncode, done.stdout) == (1, b"")
     assert error in done.stderr.decode()
     assert done.stderr.count(b"\n") == 1
+
+
+def test_two_queues_of_one_path(tmp_path: Path) -> None:
+    twice = tmp_path / "twice.toml"
+    text = ENTERPRISE.read_text("utf-8")
+    twice.write_text(f"{text}\n[[queue]]\nidentifier = \"{MORE}\"\npathname = 'LEDGER\\orders'\n", "utf-8")
+    said = refused("receive", "--notifications", "--directory", twice, "--queue-manager", LEDGER)
+    assert said.startswith(f"msmqwire: {twice}: a queue {MORE} or LEDGER\\orders exists already; ")
