@@ -239,6 +239,8 @@ class SessionServer:
         self._sessions[task] = session
         try:
             await session.link.run()
+        except asyncio.CancelledError:
+            pass  # the loop ends, and asyncio of Python 3.11 reports a task that was cancelled as an error
         except Exception:
             _LOG.exception("the messages of %s could not be stored, and are not acknowledged", address)
         finally:

@@ -99,6 +99,29 @@ def test_an_error_of_the_system_in_a_handler_is_the_handlers(caplog: pytest.LogC
     assert str(record.exc_info[1]) == "the disk is full"
 
 
+def test_a_loop_that_ends_while_messages_are_stored_reports_no_error(caplog: pytest.LogCaptureFixture) -> None:
+    """As at a second Ctrl-C, which does not wait for the handler."""
+
+    async def main() -> None:
+        storing = asyncio.Event()
+
+        async def store(_: Sequence[MessageReceived]) -> None:
+            storing.set()
+            await asyncio.Event().wait()
+
+        server = net.serve(store, port=0)
+        await server.start()
+        with socket.create_connection(("127.0.0.1", server.port)) as peer:
+            wire = Wire(peer)
+            await asyncio.to_thread(wire.open_session, ConnectionParameters(window_size=1))
+            peer.sendall(UserMessage(GUID.bytes_le, 1).pack())
+            async with asyncio.timeout(DEADLINE):
+                await storing.wait()
+
+    asyncio.run(main())
+    assert caplog.records == []
+
+
 def test_an_error_of_the_system_in_the_handler_of_a_client_is_raised() -> None:
     async def fail(_: Sequence[MessageReceived]) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
