@@ -51,7 +51,9 @@ def open_directory(name: str) -> Directory:
 
     if not is_url(name):
         return MemoryDirectory.load(name)
-    given = {key: os.environ.get(f"MSMQWIRE_LDAP_{key.upper()}") for key in ("user", "password", "base", "ca_file")}
+    # A variable without a value is not set, as in files of an environment that name all
+    names = ("user", "password", "base", "ca_file")
+    given = {key: os.environ.get(f"MSMQWIRE_LDAP_{key.upper()}") or None for key in names}
     try:
         return LdapDirectory(name, **given)  # type: ignore[arg-type]
     except (ValueError, ImportError) as error:

@@ -211,6 +211,13 @@ def test_a_root_domain_that_is_not_there_is_no_empty_directory(server: str, base
     assert done.stderr.decode() == f"msmqwire: {server}: there is no {base}, the root domain\n"
 
 
+def test_variables_without_a_value_are_not_set(server: str) -> None:
+    names = ("USER", "PASSWORD", "BASE", "CA_FILE")
+    done = msmqwire("directory", "check", server, env={f"MSMQWIRE_LDAP_{name}": "" for name in names})
+    assert (done.returncode, done.stdout) == (0, b"")
+    assert done.stderr == b"24 objects: no findings\n"
+
+
 def test_tls(tmp_path: Path) -> None:
     made = slapd.certificate(tmp_path)
     with slapd.running(tmp_path, ldif(enterprise()), certificate=made) as url:
