@@ -60,15 +60,19 @@ cdef ArrowNode names_node(
     cdef ArrowNode node
     cdef Buffer indices = values
     cdef str index
+    cdef size_t known = <size_t>len(names)
+    cdef uint8_t unnamed
     cdef size_t i
     if not dictionaries:
         texts = list(texts_of_names(values.data, count, names))
         return arrow_node(name, "u", <Py_ssize_t>count, validity, nulls, texts)
-    if largest_of(values.data, count) >= <size_t>len(names):
+    if largest_of(values.data, count) >= known:
+        if "" not in names:
+            names = (*names, "")
+        unnamed = <uint8_t>names.index("")  # names of a dictionary are distinct
         indices = allocate(count)
         for i in range(count):
-            indices.data[i] = min(values.data[i], <uint8_t>min(len(names), 255))
-        names = (*names, "") if len(names) < 256 else names
+            indices.data[i] = values.data[i] if values.data[i] < known else unnamed
     index = type_.index
     if index == "int8":
         index = "c"

@@ -5,9 +5,10 @@ Captures choose the values, so the factors of the hash are secret: no capture ca
 
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
-from libc.string cimport memcmp
+from libc.string cimport memchr, memcmp
 
 from msmqwire.columns._buffer cimport Buffer, allocate, allocate_zeroed
+from msmqwire.columns._convert cimport texts_of
 from msmqwire.columns._payloads cimport PayloadTable, payload_at
 from msmqwire.wire._address cimport ADDRESS_FAMILY_AT, ADDRESS_SIZE, LONGEST_ADDRESS_TEXT, format_address
 from msmqwire.wire.cursor cimport load_u16, load_u64
@@ -18,6 +19,7 @@ import os
 
 cdef enum:
     INT32_MAX = 0x7FFFFFFF
+    REPLACED = 0xEF     # the first byte of U+FFFD in UTF-8
 
 cdef uint64_t[2] KEYS
 
@@ -143,6 +145,11 @@ def address_probes(bytes addresses):
 # --- Format names ---
 
 
+cdef inline uint64_t form_and_number(const FormatName* name) noexcept nogil:
+    """The first members of a name but ``code``: in which way the packet has the queue is no part of its text."""
+    return <uint64_t>name.number << 8 | name.form
+
+
 cdef inline const uint8_t* payload_of(const Values* values, size_t row) noexcept nogil:
     return payload_at(values.payloads, row if values.rows == NULL else values.rows[row]).data
 
@@ -150,7 +157,7 @@ cdef inline const uint8_t* payload_of(const Values* values, size_t row) noexcept
 cdef uint64_t hash_of_name(const Values* values, size_t row) noexcept nogil:
     cdef const FormatName* name = values.names + row
     cdef const uint8_t* text = payload_of(values, row) + name.offset
-    cdef uint64_t hash = mixed(load_u64(<const uint8_t*>name), name.length)
+    cdef uint64_t hash = mixed(form_and_number(name), name.length)
     cdef size_t i = 0
     hash = mixed(mixed(hash, load_u64(name.guid)), load_u64(name.guid + 8))
     while i + 8 <= name.length:
@@ -163,11 +170,11 @@ cdef uint64_t hash_of_name(const Values* values, size_t row) noexcept nogil:
 
 
 cdef bint same_name(const Values* values, size_t one, size_t other) noexcept nogil:
-    """Whether names are equal in all but their places in the payloads."""
+    """Whether names are equal in all but their places in the payloads, and the ways in which these have them."""
     cdef const FormatName* a = values.names + one
     cdef const FormatName* b = values.names + other
     return (
-        load_u64(<const uint8_t*>a) == load_u64(<const uint8_t*>b) and a.length == b.length
+        form_and_number(a) == form_and_number(b) and a.length == b.length
         and memcmp(a.guid, b.guid, 16) == 0
         and (
             a.length == 0
@@ -203,4 +210,20 @@ cdef tuple distinct_format_names(
         end[i + 1] = end[i] + <int32_t>format_format_name(
             names + first[i], payload_of(&values, first[i]), text.data + end[i]
         )
+    if distinct.found and memchr(text.data, REPLACED, <size_t>end[distinct.found]) != NULL:
+        return distinct.places, join_equal(distinct, count, text.data[:end[distinct.found]], end)
     return distinct.places, (offsets, text)
+
+
+cdef tuple join_equal(Distinct distinct, size_t count, bytes text, const int32_t* end):
+    """Offsets and text where names may be equal as text alone: a lone surrogate is U+FFFD there, whichever it is."""
+    cdef uint32_t* places = <uint32_t*>distinct.places.data
+    cdef dict known = {}
+    cdef list joined = []
+    cdef Py_ssize_t i
+    cdef size_t row
+    for i in range(<Py_ssize_t>distinct.found):
+        joined.append(known.setdefault(text[end[i]:end[i + 1]].decode(), len(known)))
+    for row in range(count):
+        places[row] = joined[<Py_ssize_t>places[row]]
+    return texts_of(list(known))

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 import pyarrow as pa
 
 from msmqwire import mqqb
+from tests.columns.formats import MESSAGES
 from tests.mqqb.messages import FULL
 
 
@@ -38,3 +41,35 @@ def test_a_direct_name_of_every_length() -> None:
         plain = mqqb.encode(mqqb.UserMessage(destination_queue=name.replace("\N{EURO SIGN}", "?")))
         data.append(plain.replace("?".encode("utf-16-le"), "\N{EURO SIGN}".encode("utf-16-le")))
     assert mqqb.decode_batch(data).to_arrow()["destination_queue"].to_pylist() == names
+
+
+def test_a_queue_is_in_its_dictionary_once() -> None:
+    """Whether it is on the sender's computer or elsewhere; pandas refuses dictionaries with equal values."""
+    host = UUID(int=7)
+    admin = f"PRIVATE={host}\\5"
+    messages = [
+        mqqb.UserMessage(source_queue_manager=sender, admin_queue=admin, positive_arrival_ack=True)
+        for sender in (host, UUID(int=8), host)
+    ]
+    batch = mqqb.decode_batch(map(mqqb.encode, messages))
+    assert len(set(batch["admin_queue"]["code"])) == 2
+    column = batch.to_arrow()["admin_queue"]
+    assert column.dictionary.to_pylist() == [admin]
+    assert column.to_pandas().tolist() == [admin] * 3
+
+
+def test_names_that_differ_in_lone_surrogates_are_one_text() -> None:
+    plain = mqqb.encode(mqqb.UserMessage(destination_queue="DIRECT=OS:a\\q?"))
+    units = [plain.replace(b"?\0", unit) for unit in (b"\0\xd8", b"\1\xd8", b"x\0", b"\xfd\xff", b"\0\xd8")]
+    column = mqqb.decode_batch([None, *units]).to_arrow()["destination_queue"]
+    assert column.dictionary.to_pylist() == ["DIRECT=OS:a\\q\ufffd", "DIRECT=OS:a\\qx"]
+    assert column.indices.to_pylist() == [None, 0, 0, 1, 0, 0]
+
+
+def test_dictionaries_have_distinct_values() -> None:
+    """Also that of the codes of faults, whose first is of no fault."""
+    for seed in range(20):
+        found = mqqb.decode_batch(list(MESSAGES.cases(60, seed, broken=0.3))).to_arrow()
+        columns = [*found.columns, *found["fault"].flatten()]
+        for values in [column.dictionary.to_pylist() for column in columns if pa.types.is_dictionary(column.type)]:
+            assert len(set(values)) == len(values)
