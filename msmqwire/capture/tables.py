@@ -230,6 +230,9 @@ class TableReader(ArrowReader):
     def to_pandas(self, **options: Any) -> pd.DataFrame:
         """All rows as a DataFrame of pandas, GUIDs as text.
 
+        A column of uint64 with nulls is of pandas' UInt64, unless an option says otherwise: other numbers with nulls
+        are floats, which have 53 bits.
+
         Parameters
         ----------
         **options
@@ -241,7 +244,22 @@ class TableReader(ArrowReader):
             Rows were read.
         """
         require("pandas", "to_pandas")
-        return self._with_text_guids().to_pandas(**options)
+        import pandas as pd
+        import pyarrow as pa
+
+        table = self._with_text_guids()
+        wide = []
+        if not options.keys() & {"types_mapper", "integer_object_nulls"}:
+            wide = [name for name in table.schema.names if table.schema.field(name).type == pa.uint64()]
+        exact = {
+            name: table[name].to_pandas(types_mapper=lambda _: pd.UInt64Dtype())
+            for name in wide
+            if table[name].null_count
+        }
+        frame: pd.DataFrame = table.to_pandas(**options)
+        for name, values in exact.items():
+            frame[name] = values
+        return frame
 
     def to_polars(self) -> pl.DataFrame:
         """All rows as a DataFrame of polars, GUIDs as text.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import subprocess
 import sys
 import uuid
@@ -9,11 +10,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
 
-from msmqwire import capture
+from msmqwire import capture, mqqb
+from tests.capture import build
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 OTHER = EXAMPLES / "other-site.pcapng"
@@ -67,6 +71,24 @@ def test_columns_come_in_the_requested_order() -> None:
     assert {tuple(batch.schema.names) for batch in reader} == {("servers", "frame", "type")}
     frame = capture.read_table(OTHER, columns=["request_id", "frame"]).to_pandas()
     assert list(frame.columns) == ["request_id", "frame"]
+
+
+def test_wide_numbers_with_nulls_are_exact() -> None:
+    """The ordinal of a sequence is in the low bits, which a float does not have."""
+    numbers = [(1 << 62) + 1, None, (1 << 62) + 2]
+    headers = [
+        None if number is None else mqqb.TransactionHeader(tx_sequence_id=number, tx_sequence_number=1)
+        for number in numbers
+    ]
+    packets = b"".join(mqqb.encode(mqqb.UserMessage(transaction=header)) for header in headers)
+    data = build.pcap([build.segment(packets, 1)])
+    names = ["tx_sequence_id", "frame"]
+    frame = capture.read_table(io.BytesIO(data), "messages", columns=names).to_pandas()
+    assert list(frame.columns) == names
+    assert [None if number is pd.NA else number for number in frame["tx_sequence_id"]] == numbers
+    assert frame["frame"].dtype == np.uint64
+    plain = capture.read_table(io.BytesIO(data), "messages", columns=names).to_pandas(integer_object_nulls=True)
+    assert plain["tx_sequence_id"].tolist() == numbers
 
 
 def test_times_are_text_or_datetimes() -> None:
