@@ -4,7 +4,7 @@ from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, uint8_t, uint32_t
 
 from msmqwire.columns._arrow cimport ArrowNode, arrow_node
-from msmqwire.columns._buffer cimport Buffer, allocate, allocate_zeroed, lasting
+from msmqwire.columns._buffer cimport Buffer, allocate, allocate_zeroed, buffer_of_bytes, lasting
 from msmqwire.columns._convert cimport (
     fault_fields, guid_texts, largest_of, swapped_guids, texts_at, texts_of, texts_of_names, widened, zeros,
 )
@@ -58,14 +58,20 @@ cdef ArrowNode names_node(
 ):
     """An enumeration: the names that small numbers stand for; a number without a name has empty text."""
     cdef ArrowNode node
-    cdef Buffer indices = values
+    cdef Buffer indices
     cdef str index
-    cdef size_t known = <size_t>len(names)
+    cdef size_t known
     cdef uint8_t unnamed
     cdef size_t i
     if not dictionaries:
         texts = list(texts_of_names(values.data, count, names))
         return arrow_node(name, "u", <Py_ssize_t>count, validity, nulls, texts)
+    if not type_.names and len(set(names)) < len(names):  # files of one name
+        distinct = tuple(dict.fromkeys(names))
+        places = bytes([distinct.index(each) for each in names]).ljust(256, b"\xff")
+        values, names = buffer_of_bytes(values.data[:count].translate(places)), distinct
+    indices = values
+    known = <size_t>len(names)
     if largest_of(values.data, count) >= known:
         if "" not in names:
             names = (*names, "")

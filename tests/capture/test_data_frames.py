@@ -91,6 +91,16 @@ def test_wide_numbers_with_nulls_are_exact() -> None:
     assert plain["tx_sequence_id"].tolist() == numbers
 
 
+def test_files_of_one_name_are_in_the_dictionary_once() -> None:
+    """A packet may be given up in a later file than the one it is in; file objects may have no names."""
+    packet = mqqb.encode(mqqb.UserMessage(label="whole"))
+    files = [build.pcap([build.segment(data, 1, 0x18, port)]) for data, port in ((packet[:99], 40001), (packet, 40002))]
+    (batch,) = capture.read_table(map(io.BytesIO, files), "messages", columns=["file", "fault"])
+    assert batch["file"].dictionary.to_pylist() == ["<stream>"]
+    assert batch["file"].to_pylist() == ["<stream>"] * 2
+    assert capture.read_table(map(io.BytesIO, files), "messages").to_pandas()["file"].tolist() == ["<stream>"] * 2
+
+
 def test_times_are_text_or_datetimes() -> None:
     times = [row["time"] for row in rows()]
     middle = times[len(times) // 2]
