@@ -143,3 +143,18 @@ def test_refused_at_a_later_commit(case: Case, lake: Path, monkeypatch: pytest.M
     summary = pipeline.run(TASKS, case.captures, lake)
     assert (summary.sources, summary.known) == (2, 5)
     check(case, lake)
+
+
+def test_stopped_before_tables_without_rows_are_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lake, capture = tmp_path / "lake", write_capture(tmp_path / "one.pcap", packets(3))
+
+    def stopped(lake: Lake, tables: object) -> None:
+        raise Stopped
+
+    monkeypatch.setattr(Lake, "create", stopped)
+    with pytest.raises(Stopped):
+        pipeline.run(TASKS, capture, lake)
+    assert not (lake / "messages").exists()
+    assert sound(lake) == []
+    shutil.rmtree(lake / "topology")
+    assert any("but 3 in accounting" in problem for problem in sound(lake))

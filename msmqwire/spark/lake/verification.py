@@ -52,7 +52,8 @@ def differences(storage: Storage, table: LakeTable, said: Counter[int] | None, *
         The log of the table cannot be read.
     """
     if not table.has_log:
-        return [f"{table.name}: is missing"] if said else []
+        # A run that is killed may not have made a table that has no rows yet
+        return [f"{table.name}: is missing"] if said is not None and any(said.values()) else []
     found = read_contents(storage, table, every_byte=every_byte)
     problems = [f"{table.name}/{file.path}: {problem}" for file, problem in found.unreadable.items()]
     if said is not None:
