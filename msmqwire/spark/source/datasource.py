@@ -43,7 +43,7 @@
     are deltalake's.
 
 Only the columns of a narrower ``.schema(...)`` are built and sent to Spark, in its order. Filters of the query are
-applied here if ``spark.sql.python.filterPushdown.enabled`` is set.
+applied by Spark; from Spark 5 on here, if ``spark.sql.python.filterPushdown.enabled`` is set.
 """
 
 from __future__ import annotations
@@ -55,6 +55,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
+import pyspark
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
@@ -73,6 +74,9 @@ if TYPE_CHECKING:
 
 # The program in which Spark asks a reader about filters, if it is allowed to
 _PUSHDOWN = "pyspark.sql.worker.data_source_pushdown_filters"
+# Spark 4 keeps the reader to which it has pushed the filters of a query with the DataFrame, view or table: later
+# queries and other parts of the same query read with it, too
+_KEEPS_FILTERS_APART = int(pyspark.__version__.partition(".")[0]) >= 5
 
 log = logging.getLogger(__name__)
 
@@ -148,7 +152,8 @@ def registered() -> type[DataSource]:
 def _filters_are_pushed() -> bool:
     """Whether this process was started to push filters; in any other, Spark refuses a reader with ``pushFilters``."""
     program = getattr(sys.modules["__main__"], "__spec__", None)
-    return _PUSHDOWN in sys.modules or (program is not None and program.name == _PUSHDOWN)
+    is_started = _PUSHDOWN in sys.modules or (program is not None and program.name == _PUSHDOWN)
+    return _KEEPS_FILTERS_APART and is_started
 
 
 def chosen_columns(table: str, columns: Iterable[SparkColumn], schema: StructType) -> tuple[SparkColumn, ...]:

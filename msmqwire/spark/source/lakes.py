@@ -1,7 +1,7 @@
 """Tables of a lake through the data source: ``option("lake", ...)`` in place of a path.
 
-The files are chosen when a query is planned, by the options and by the filters of the query, and read by pyarrow in the
-tasks. So rows that a later run has replaced are not read, which ``spark.read.parquet`` would.
+The files are chosen when a query is planned, by the options and, where Spark pushes them, the filters of the query, and
+read by pyarrow in the tasks. So rows that a later run has replaced are not read, which ``spark.read.parquet`` would.
 """
 
 from __future__ import annotations
