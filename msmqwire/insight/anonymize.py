@@ -210,7 +210,7 @@ def _outcome(layout: str, payload: bytes, lost: int) -> list[Any]:
 
 def _rewritten(part: Part, data: bytes, pseudonyms: Pseudonyms) -> bytes:
     name, kind = part.name, part.field.type
-    if kind == "guid" and len(data) == 16:
+    if kind == "guid":
         return _guid(data, pseudonyms)
     if name == "DirectoryServiceServerArray":
         return _server_array(data, pseudonyms)

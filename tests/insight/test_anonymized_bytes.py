@@ -15,6 +15,7 @@ import pytest
 from msmqwire import mqqb
 from msmqwire.capture import read_tables
 from msmqwire.insight.anonymize import anonymize, anonymize_payload
+from msmqwire.insight.layouts import byte_map
 from msmqwire.insight.pseudonyms import Pseudonyms
 from tests.capture import build
 from tests.cli.support import run
@@ -73,6 +74,30 @@ def test_names_of_providers_have_pseudonyms() -> None:
     packet = mqqb.encode(mqqb.UserMessage(destination_queue="DIRECT=OS:a\\b", security=security))
     provider = bytes(mqqb.decode(rewritten(packet)).security.provider_info)
     assert provider == struct.pack("<I", 24) + PSEUDONYMS.text("Frieda's wages\0").encode("utf-16-le")
+
+
+@pytest.mark.parametrize(
+    ("layout", "packet"),
+    [
+        ("topology", WRITER["PRINTED_REQUEST"]),
+        ("topology", WRITER["reply"](FIRST, [FIRST], FIRST, "10alpha")),
+        ("ping", WRITER["ping"](4, FIRST)),
+        ("sessions", get("mqqb", "establish-connection").data),
+        ("messages", get("mqqb", "every-header").data),
+    ],
+    ids=["request", "reply", "ping", "establish-connection", "message"],
+)
+def test_the_beginning_of_a_guid_does_not_stay(layout: str, packet: bytes) -> None:
+    """Where a packet is truncated, or loses bytes, in a GUID."""
+    guids = [part for part in byte_map(layout, packet) if part.field.type == "guid" and any(part.value[:15])]
+    assert guids
+    for part in guids:
+        for size in range(1, 16):
+            cut = packet[: part.start + size]
+            for lost in (0, len(packet) - len(cut)):
+                found = anonymize_payload(cut, layout, PSEUDONYMS, lost)
+                assert found is not None
+                assert found[part.start :] == bytes(size)
 
 
 def test_networks_of_ipx_have_pseudonyms_and_bytes_after_them_do_not_stay() -> None:
