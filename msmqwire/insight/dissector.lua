@@ -247,7 +247,13 @@ local function dissect(name, tvb, pinfo, tree)
 end
 
 local function packet_length(tvb, _, offset)
+  -- The snapshot length of a capture can cut the header
+  if tvb:len() - offset < 12 then return 16 end
   local size, flags = tvb(offset + 8, 4):le_uint(), tvb(offset + 2, 2):le_uint()
+  -- Not a packet: nothing says where the next one is, and Wireshark would collect up to 4 GiB for this one
+  if size > 0x400000 or tvb(offset + 4, 4):string() ~= "LIOR" then
+    return math.max(tvb:reported_length_remaining(offset), 16)
+  end
   -- PacketSize of a message does not count the SessionHeader after it
   if has(flags, 0x10) and not has(flags, 0x08) then size = size + 16 end
   return math.max(size, 16)
@@ -257,8 +263,10 @@ function msmq.dissector(tvb, pinfo, tree)
   if pinfo.port_type == 2 then
     if tvb:len() >= 8 and tvb(4, 4):string() ~= "LIOR" then return 0 end
     local found = {}
-    dissect_tcp_pdus(tvb, tree, 16, packet_length, function(packet, _, of_packet)
-      local name = has(packet(2, 2):le_uint(), 0x08) and "sessions" or "messages"
+    -- dissect_tcp_pdus raises an error where bytes of a next packet were not captured
+    local captured = tvb:len() < tvb:reported_length_remaining() and tvb():tvb() or tvb
+    dissect_tcp_pdus(captured, tree, 16, packet_length, function(packet, _, of_packet)
+      local name = packet:len() > 3 and has(packet(2, 2):le_uint(), 0x08) and "sessions" or "messages"
       found[#found + 1] = dissect(name, packet, pinfo, of_packet)
       pinfo.cols.info = table.concat(found, "; ")
       return packet:len()

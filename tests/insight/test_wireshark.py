@@ -24,6 +24,7 @@ from msmqwire.mqqb.message_classes import MESSAGE_CLASSES
 from msmqwire.notification.envelope import NOTIFY_QUEUE
 from msmqwire.properties import type_of
 from msmqwire.wire.codes import FAULTS
+from tests.capture.build import pcap_header, pcap_record, segment
 from tests.insight.captures import EXAMPLES, ROOT, WRITER, datagram, message, stream
 from tests.insight.captures import write as write_capture
 from tests.insight.test_layouts import cases
@@ -204,6 +205,30 @@ def test_tshark_shows_what_is_truncated(script: Path, tmp_path: Path) -> None:
     assert len(layer["msmq.topology.enterprise_id"]) == 1
     assert "msmq.topology.request_id" not in layer
     assert layer["_ws.expert.message"] == ["truncated: RequestID"]
+
+
+def test_a_frame_cut_anywhere_is_no_error_of_lua(script: Path, tmp_path: Path) -> None:
+    """A snapshot length cuts frames in headers, and between two packets of a segment."""
+    packet = message()
+    records = []
+    for cut in range(2 * len(packet)):
+        frame = segment(packet * 2, 1, source=20000 + cut)
+        records.append(pcap_record(frame[: len(frame) - cut], original=len(frame)))
+    path = tmp_path / "x.pcap"
+    path.write_bytes(pcap_header() + b"".join(records))
+    shown = [layer["_ws.col.Info"][0].count("UserMessage") for layer in tshark(script, path, "_ws.col.Info")]
+    assert shown == [2] * len(packet) + [1] * len(packet)
+
+
+@pytest.mark.parametrize("size", [0x400001, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF])
+def test_a_size_above_the_limit_is_shown_at_once(script: Path, tmp_path: Path, size: int) -> None:
+    packet = message()
+    frames = [segment(packet + packet[:8] + size.to_bytes(4, "little") + packet[12:], 1)]
+    (layer,) = tshark(
+        script, write_capture(tmp_path / "x.pcap", frames), "msmq.messages.packet_size", "_ws.expert.message"
+    )
+    assert layer["msmq.messages.packet_size"] == [str(len(packet)), str(size)]
+    assert layer["_ws.expert.message"][0].startswith("too_large: ")
 
 
 @pytest.mark.parametrize("layout", PACKETS)
