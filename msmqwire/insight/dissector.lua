@@ -208,6 +208,14 @@ end
 local kinds = { [1] = "SessionAck", [2] = "EstablishConnection", [3] = "ConnectionParameters" }
 local class_names = {} --@CLASSES@
 
+-- U+FFFD for what a terminal may obey, on which tshark writes the Info column as it is: controls of C0 and C1, separators
+-- of lines and paragraphs, marks that change the direction of writing
+local unprintable = { "[%z\1-\31\127]", "\194[\128-\159]", "\216\156", "\226\128[\142\143\168-\174]", "\226\129[\166-\169]" }
+local function printable(info)
+  for _, pattern in ipairs(unprintable) do info = info:gsub(pattern, "\239\191\189") end
+  return info
+end
+
 -- The summary of a packet for the Info column
 local function info_of(name, read)
   local number, range = read.number, read.range
@@ -234,7 +242,7 @@ local function dissect(name, tvb, pinfo, tree)
   pinfo.cols.protocol = "MSMQ"
   local subtree = tree:add(msmq, tvb(), "MSMQ, " .. name)
   dissect_fields(name, layouts[name], tvb, subtree, read, 0)
-  local info = info_of(name, read)
+  local info = printable(info_of(name, read))
   subtree:append_text(": " .. info)
   if name == "messages" then
     local queue, body = destination_queue(read), text_of_body(read)

@@ -25,6 +25,7 @@ from msmqwire.notification.envelope import NOTIFY_QUEUE
 from msmqwire.properties import type_of
 from msmqwire.wire.codes import FAULTS
 from tests.capture.build import pcap_header, pcap_record, segment
+from tests.cli.test_decode_hostile import steering
 from tests.insight.captures import EXAMPLES, ROOT, WRITER, datagram, message, stream
 from tests.insight.captures import write as write_capture
 from tests.insight.test_layouts import cases
@@ -299,6 +300,18 @@ def test_the_info_column(script: Path) -> None:
     assert info[12] == 'UserMessage 103 "Order 4711" -> DIRECT=TCP:10.20.1.25\\private$\\orders'
     assert info[14].startswith('UserMessage 8 order_ack "QM Ordering Ack" -> PRIVATE=')
     assert info[15] == "SessionAck 2"
+
+
+def test_labels_and_queues_steer_no_terminal(script: Path, tmp_path: Path) -> None:
+    steers = "\x1b[2J\x07\x7f\x9b31m\r\n\u061c\u200e\u2028\u202e\u2066"
+    packet = message(queue=f"OS:{steers}\\q", label=f"a{steers}ä東b")
+    capture = write_capture(tmp_path / "x.pcap", stream([packet]))
+    for more in ([], ["-V"]):
+        command = [require_program("tshark"), "-X", f"lua_script:{script}", "-r", str(capture), *more]
+        shown = subprocess.run(command, check=True, capture_output=True, timeout=120).stdout.decode()
+        # Of fields, Wireshark itself shows separators of lines as they are
+        assert not steering(shown) - ({"\u2028"} if more else set())
+        assert 'UserMessage 1 "a�[2J���31m�������ä東b" -> DIRECT=OS:�[2J���31m�������\\q' in shown
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
