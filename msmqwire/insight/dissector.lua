@@ -180,7 +180,9 @@ local function text_of_body(read)
   if kind == 8 or kind == 31 or (body:len() > 1 and body(0, 2):le_uint() == 0x3c) then
     if body:len() % 2 == 0 then found = body:le_ustring() end
   elseif kind == 30 or body(0, 1):uint() == 0x3c then
-    found = body:string()
+    found = body:string(ENC_UTF_8)
+    -- Bytes that are no UTF-8 become U+FFFD
+    if found:find("\239\191\189") then return end
   end
   if found == nil then return end
   found = found:gsub("%z+$", "")

@@ -15,7 +15,7 @@ from uuid import UUID
 import numpy as np
 import pytest
 
-from msmqwire import mqcn, propvariant
+from msmqwire import mqcn, mqqb, propvariant
 from msmqwire.capture import TABLES, read_tables
 from msmqwire.insight.layouts import LAYOUTS
 from msmqwire.insight.wireshark import dissector
@@ -125,6 +125,26 @@ def test_tshark_shows_queues_and_texts(script: Path, vectors: Path) -> None:
         assert set(texts) <= {row["body_text"] for row in rows}
         compared += len(texts)
     assert compared >= 3
+
+
+@pytest.mark.parametrize(
+    ("body_type", "body", "text"),
+    [
+        (0, "<a>Grüße 東京 😀</a>".encode(), "<a>Grüße 東京 😀</a>"),
+        (30, "Grüße".encode(), "Grüße"),
+        (30, "Grüße".encode("latin-1"), None),
+        (0, b"<a>\xff</a>", None),
+        (8, "Grüße 東京 😀".encode("utf-16-le"), "Grüße 東京 😀"),
+    ],
+)
+def test_tshark_shows_texts_beyond_ascii(
+    script: Path, tmp_path: Path, body_type: int, body: bytes, text: str | None
+) -> None:
+    packet = mqqb.encode(mqqb.UserMessage(destination_queue="DIRECT=OS:a\\b", body=body, body_type=body_type))
+    capture = write_capture(tmp_path / "x.pcap", [segment(packet, 1)])
+    assert [row["body_text"] for row in rows_of("messages", capture)] == [text]
+    (layer,) = tshark(script, capture, "msmq.messages.body_text")
+    assert layer.get("msmq.messages.body_text", [None]) == [text]
 
 
 def notified(path: Path, bodies: Iterable[bytes]) -> Path:
