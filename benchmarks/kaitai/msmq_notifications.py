@@ -584,6 +584,9 @@ class MsmqNotifications(KaitaiStruct):
                 elif _on == 813:
                     pass
                     self.property_value.append(MsmqNotifications.Guids(self._io, self, self._root))
+                else:
+                    pass
+                    self.property_value.append(MsmqNotifications.Unknown(self._io, self, self._root))
 
 
 
@@ -1006,6 +1009,9 @@ class MsmqNotifications(KaitaiStruct):
                 elif _on == 813:
                     pass
                     self.property_value[i]._fetch_instances()
+                else:
+                    pass
+                    self.property_value[i]._fetch_instances()
 
 
 
@@ -1044,6 +1050,21 @@ class MsmqNotifications(KaitaiStruct):
             for i in range(len(self.value)):
                 pass
 
+
+
+    class Unknown(KaitaiStruct):
+        def __init__(self, _io, _parent=None, _root=None):
+            super(MsmqNotifications.Unknown, self).__init__(_io)
+            self._parent = _parent
+            self._root = _root
+            self._read()
+
+        def _read(self):
+            self.value = self._io.read_bytes_full()
+
+
+        def _fetch_instances(self):
+            pass
 
 
 

@@ -24,7 +24,12 @@ _KAITAI_VALUES = {
     "VT_CLSID": "guid", "VT_BLOB": "blob", "VT_UI1|VT_VECTOR": "blob", "VT_CLSID|VT_VECTOR": "guids",
     "VT_LPWSTR|VT_VECTOR": "strings",
 }  # fmt: skip
+# Nothing can be read after the value of an unknown property: its size is unknown
 _KAITAI_STRUCTURES = """\
+  unknown:
+    seq:
+      - id: value
+        size-eos: true
   string:
     seq:
       - id: value
@@ -100,6 +105,7 @@ def _kaitai_type(name: str, field: Field, known: Mapping[str, str]) -> Iterator[
     elif field.type == "value":
         yield from ("    type:", "      switch-on: property_id[_index]", "      cases:")
         yield from (f"        {row.number}: {_KAITAI_VALUES[TYPE_NAMES[row.vt]]}" for row in NUMBERED)
+        yield "        _: unknown"
     else:
         size = SIZES["guid"] if field.type == "guid" else _kaitai_expression(field.size, known)
         if field.type == "pad":

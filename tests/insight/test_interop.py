@@ -18,10 +18,12 @@ import numpy as np
 import pytest
 
 from msmqwire import mqcn
+from msmqwire.errors import DecodeError
 from msmqwire.insight.interop import kaitai, write
 from msmqwire.insight.layouts import LAYOUTS, byte_map, field_ids
 from msmqwire.insight.wireshark import dissector
 from msmqwire.mqcn import schema as mqcn_schema
+from msmqwire.properties import PROPID_Q_QUOTA
 from tests.insight.test_layouts import cases
 from tests.vectors import load
 
@@ -99,6 +101,20 @@ def test_the_parser_of_the_benchmarks_reads_the_values_of_updates() -> None:
 
 def test_kaitai_reads_the_values_of_updates(tmp_path: Path) -> None:
     assert_same_updates(compiled("notifications", tmp_path))
+
+
+def test_kaitai_reads_nothing_after_an_unknown_property() -> None:
+    """Bytes of its value are not taken for the next value, nor for the next update."""
+    pytest.importorskip("kaitaistruct")
+    parser = loaded(BENCHMARKS / "msmq_notifications.py", "notifications")
+    head = b"\1\1\1\1" + bytes(16 + 16 + 24)
+    unknown, quota = (number.to_bytes(4, "little") for number in (100, PROPID_Q_QUOTA))
+    with pytest.raises(DecodeError, match="unknown_property"):
+        mqcn.decode(head + b"\2" + unknown + quota + b"abcd\7\0\0\0")
+    (update,) = parser.from_bytes(head + b"\2" + quota + unknown + b"\7\0\0\0abcd").notification_update
+    assert [value if isinstance(value, int) else value.value for value in update.property_value] == [7, b"abcd"]
+    with pytest.raises(EOFError):
+        parser.from_bytes(head + b"\2" + unknown + quota + b"abcd\7\0\0\0")
 
 
 def assert_same_updates(parser: Any) -> None:
