@@ -44,7 +44,7 @@ _CONTENTS = frozenset(
         "trailing bytes",
     }
 )
-_BASE_HEADER = 16
+_BASE_HEADER, _SIGNED = 16, 8
 # The bytes before the data of further headers: numbers
 _SECTION, _COMPOUND = 8, 16
 # The numbers that acknowledgments begin with; of an OrderAck the rest is reserved ([MS-MQQB] 2.2.4.1)
@@ -166,7 +166,10 @@ def _layout(place: dict[str, Any], payload: bytes) -> str:
     """What a payload is, by its transport and port; empty for bytes between the packets of a stream."""
     if place["transport"] == "udp":
         return "ping" if PING_PORTS & {place["src_port"], place["dst_port"]} else "topology"
-    return guess(payload) if payload[4:8] == b"LIOR" else ""
+    # A packet may have lost all but its first bytes
+    if not b"LIOR".startswith(payload[4:8]):
+        return ""
+    return guess(payload) if len(payload) >= _SIGNED else "messages"
 
 
 def anonymize_payload(payload: bytes, layout: str, pseudonyms: Pseudonyms, lost: int = 0) -> bytes | None:

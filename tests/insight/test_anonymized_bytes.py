@@ -187,6 +187,17 @@ def test_datagrams_that_lost_bytes_keep_their_fault(tmp_path: Path) -> None:
     anonymized(path)
 
 
+@pytest.mark.parametrize("size", [1, 2, 4, 5, 7, 8, 15])
+def test_packets_of_which_a_few_bytes_are_left_keep_their_fault(tmp_path: Path, size: int) -> None:
+    *opening, data, _, _, _ = stream([message()])
+    records = [build.pcap_record(frame) for frame in opening]
+    records.append(build.pcap_record(data[: 54 + size], original=len(data)))
+    path = tmp_path / "x.pcap"
+    path.write_bytes(build.pcap_header() + b"".join(records))
+    assert [row[-1]["code"] for row in rows(path)] == ["incomplete"]
+    anonymized(path)
+
+
 def test_bytes_of_no_packet_keep_their_number(tmp_path: Path) -> None:
     request = b"GET /frieda HTTP/1.0\r\n" * 300
     path = write_capture(tmp_path / "x.pcap", stream([request, message()]))
