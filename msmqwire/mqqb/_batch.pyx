@@ -7,7 +7,7 @@ in a loop of its own (``_layout.pyx`` lists from which bytes).
 from typing import NamedTuple
 
 from libc.stddef cimport size_t
-from libc.stdint cimport int32_t, uint8_t, uint32_t
+from libc.stdint cimport int32_t, uint32_t
 from libc.string cimport memset
 
 from msmqwire.columns._batch cimport Batch
@@ -22,7 +22,7 @@ from msmqwire.mqqb._derived cimport derive_column
 from msmqwire.mqqb.framing cimport PACKET_SIGNATURE
 from msmqwire.mqqb._incomplete cimport CutHeader, read_incomplete_message, read_incomplete_session
 from msmqwire.mqqb._kernel cimport (
-    HAS_MULTI_QUEUE, HAS_NOTIFICATION, PLAIN, QUEUE_COUNT, Field, Packet, clear_packet
+    HAS_MULTI_QUEUE, PLAIN, QUEUE_COUNT, Field, Packet, clear_packet
 )
 from msmqwire.mqqb._messages cimport read_message
 from msmqwire.mqqb._queues cimport QueueLists
@@ -100,29 +100,27 @@ cdef class MessageBatch(Batch):
         KeyError
             ``notification`` and ``body`` are not among the requested columns.
         """
-        cdef const uint32_t* presence = <const uint32_t*>self.data("presence")
-        cdef const uint8_t* form = self.data("notification")
         cdef const TextSpan* body = <const TextSpan*>self.data("body")
         cdef Buffer spans
         cdef Span payload
         cdef Py_ssize_t nbytes = 0
         cdef size_t count = 0
-        cdef size_t row
+        cdef uint32_t row
+        cdef const uint32_t[::1] chosen
         self.readable()
         if not (self.wants("notification") and self.wants("body")):
             raise KeyError("the columns notification and body are needed, and were not requested")
         to_notify_queue = np.flatnonzero(self.is_present("notification"))
         plain = self["notification"][to_notify_queue] == PLAIN
-        rows = to_notify_queue[plain].astype(np.uint32)
+        rows = chosen = to_notify_queue[plain].astype(np.uint32)
         spans = allocate(<size_t>len(rows) * sizeof(Span))
-        for row in range(self.length):
-            if presence[row] & HAS_NOTIFICATION and form[row] == PLAIN:
-                payload = payload_at(&self.payloads.table, row)
-                payload.data += body[row].offset
-                payload.size = body[row].length
-                (<Span*>spans.data)[count] = payload
-                nbytes += <Py_ssize_t>payload.size
-                count += 1
+        for row in chosen:
+            payload = payload_at(&self.payloads.table, row)
+            payload.data += body[row].offset
+            payload.size = body[row].length
+            (<Span*>spans.data)[count] = payload
+            nbytes += <Py_ssize_t>payload.size
+            count += 1
         bodies = payloads_of_spans(<const Span*>spans.data, count, nbytes, (spans, self.payloads))
         return Notifications(bodies, rows, to_notify_queue[~plain].astype(np.uint32))
 

@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
-from msmqwire import capture, mqqb
+from msmqwire import capture, mqcn, mqqb
 from msmqwire.cli import main
 from tests.capture import build
 from tests.capture.build import segment
+from tests.vectors import get
 
 MESSAGES = [
     mqqb.encode(
@@ -102,3 +103,21 @@ def test_a_datagram_that_is_cut() -> None:
     assert rows[1]["fault"] == {"code": "incomplete", "field": "RequestID", "offset": 20}
     assert (rows[1]["enterprise_id"], rows[1]["request_id"]) == (rows[0]["enterprise_id"], None)
     assert (stats.payloads, stats.malformed) == (1, 1)
+
+
+def test_a_notification_that_lost_its_session_header(tmp_path: Path) -> None:
+    body = get("mqcn", "C2-change-queue").data
+    session = mqqb.SessionHeader(user_msg_sequence_number=1, window_size=64)
+    queue = "DIRECT=OS:server\\private$\\notify_queue$"
+    packet = mqqb.encode(mqqb.UserMessage(destination_queue=queue, body=body, session=session))
+    frame = segment(packet, 1)
+    path = tmp_path / "x.pcap"
+    path.write_bytes(build.pcap_header() + build.pcap_record(frame[:-10], original=len(frame)))
+    rows = {name: batch.to_pylist() for name, batch in capture.read_tables(path)}
+    assert rows["messages"][0]["fault"] == {"code": "incomplete", "field": "SessionHeader", "offset": len(packet) - 16}
+    assert rows["messages"][0]["notification"] == "plain"
+    whole = mqcn.decode_batch([body]).to_arrow().to_pylist()
+    assert [row["object_guid"] for row in rows["notifications"]] == [row["object_guid"] for row in whole]
+    assert [row["fault"] for row in rows["notifications"]] == [None] * len(whole)
+    for command in ("decode", "summary", "detect", "replay"):
+        assert main([command, str(path), "-q"]) == 2
