@@ -39,8 +39,10 @@ def extract(options: argparse.Namespace, condition: Condition | None) -> int:
     ):
         for _, batch in reader:
             rows: Any = condition.rows(batch) if condition else batch
-            for row in rows.to_pylist():
-                folder.add(row)
+            # Python has no type for nanoseconds
+            times = rows["time"].cast("int64").to_pylist()
+            for time, row in zip(times, rows.drop_columns("time").to_pylist(), strict=True):
+                folder.add(time, row)
             show(reader.stats.bytes_read)
     if not options.quiet:
         kinds = ", ".join(f"{kind} {number:,}" for kind, number in folder.kinds.most_common())
@@ -71,8 +73,9 @@ class _Folder:
         with self._errors:
             self._manifest.close()
 
-    def add(self, row: dict[str, Any]) -> None:
+    def add(self, time: int | None, row: dict[str, Any]) -> None:
         """Write the body of a message, if it has one, and its line of the manifest."""
+        from msmqwire.capture.options import time_text
         from msmqwire.insight.bodies import EXTENSIONS, kind_of
 
         body = row["body"] or row["compound_body"]
@@ -90,7 +93,7 @@ class _Folder:
             "sha256": hashlib.sha256(body).hexdigest(),
             "kind": str(kind),
             "size": len(body),
-            "time": row["time"] and row["time"].isoformat(),
+            "time": None if time is None else time_text(time),
             **{column: row[column] for column in (*_PLACE, *_MESSAGE)},
         }
         with self._errors:

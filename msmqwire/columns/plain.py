@@ -1,4 +1,4 @@
-"""Columns of Arrow in one form, whichever a table has: without dictionaries, and GUIDs as text or as objects."""
+"""Columns and rows of Arrow in one form, whichever a table has: without dictionaries, GUIDs as text or as objects."""
 
 from __future__ import annotations
 
@@ -45,3 +45,13 @@ def guid_values(column: Any) -> list[UUID | None]:
     if pa.types.is_binary(column.type):
         column = column.cast(pa.binary(16))
     return [None if text is None else UUID(text) for text in guid_text(plain(column)).to_pylist()]
+
+
+def records(rows: Any) -> list[dict[str, Any]]:
+    """Rows of a table or batch as objects; times, of which Python knows no nanoseconds, have microseconds."""
+    for at, field in enumerate(rows.schema):
+        if pa.types.is_timestamp(field.type) and field.type.unit == "ns":
+            microseconds = rows[field.name].cast(pa.timestamp("us", field.type.tz), safe=False)
+            rows = rows.set_column(at, field.name, microseconds)
+    found: list[dict[str, Any]] = rows.to_pylist()
+    return found

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from msmqwire.capture import ReadOptions, read_tables
-from msmqwire.columns.plain import guid_text
+from msmqwire.columns.plain import guid_text, records
 from msmqwire.errors import counted
 from msmqwire.insight._column import Column
 from msmqwire.insight.groups import BLOCK_SIZE, Groups, numbers, pc
@@ -188,11 +188,7 @@ class Summary:
 
     def records(self, name: str) -> list[dict[str, Any]]:
         """A section as objects, with times as ``datetime``, which has microseconds."""
-        table = self.section(name)
-        for at, field in enumerate(table.schema):
-            if field.type == _TIME:
-                table = table.set_column(at, field.name, table[field.name].cast(pa.timestamp("us", "UTC"), safe=False))
-        return table.to_pylist()
+        return records(self.section(name))
 
     def omitted(self, name: str) -> tuple[int, int]:
         """The rows of a section that were left out because of its limit, and the packets that they counted."""

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.support import EXAMPLES, ROOT, environ, limited, refused, run
+from tests.cli.support import EXAMPLES, ROOT, environ, from_json, limited, msmqwire, nanoseconds, process, refused, run
 from tests.insight.captures import message, stream, write
+from tests.notification.sent import captured_packets
 
 SESSION = EXAMPLES / "message-session.pcap"
 
@@ -50,6 +51,16 @@ def test_names_come_from_numbers(tmp_path: Path) -> None:
     assert [name.rpartition("-")[2] for name in names[:2]] == ["1-2.pe", "1.pe"] or len(names) == 3
     assert all(set(name) <= set("0123456789abcdef-.pemnifstjol") for name in names)
     assert not [path for path in tmp_path.iterdir() if path.name not in ("x.pcap", "bodies")]
+
+
+def test_times_in_nanoseconds(tmp_path: Path) -> None:
+    """Python has no type for them; that of pandas is not imported by the command."""
+    capture = tmp_path / "x.pcap"
+    capture.write_bytes(captured_packets([message(number=number) for number in range(2)]))
+    done = process("decode", capture, "--extract", tmp_path / "bodies", "-q")
+    assert (done.returncode, done.stderr) == (0, b"")
+    rows = from_json(msmqwire("decode", capture, "--table", "messages", "-T", "json", "-q").stdout)
+    assert [nanoseconds(str(line["time"])) for line in manifest(tmp_path / "bodies")] == [row["time"] for row in rows]
 
 
 def test_a_condition_chooses_messages(tmp_path: Path) -> None:
