@@ -23,8 +23,12 @@ def add_counts(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, in
 
 
 def described_faults(what: str, faults: Mapping[str, int]) -> list[str]:
-    """How many payloads or messages have faults, by code, in one line; none if there are none."""
-    each = ", ".join(f"{code} {count:,}" for code, count in sorted(faults.items(), key=lambda item: -item[1]))
+    """How many payloads or messages have faults, by code, in one line; none if there are none.
+
+    Codes of equal counts are in alphabetical order, since threads count them in any order.
+    """
+    ordered = sorted(faults.items(), key=lambda item: (-item[1], item[0]))
+    each = ", ".join(f"{code} {count:,}" for code, count in ordered)
     return [f"{counted(sum(faults.values()), what)} with faults: {each}"] if faults else []
 
 
