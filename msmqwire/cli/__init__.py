@@ -43,7 +43,7 @@ from typing import Any, NoReturn
 
 from msmqwire import __version__
 from msmqwire.cli import signals
-from msmqwire.cli.console import StandardOutput, describe_error, did_you_mean, say
+from msmqwire.cli.console import ClosedOutput, StandardOutput, describe_error, did_you_mean, say
 from msmqwire.cli.parser import Parser
 from msmqwire.errors import MsmqWireError
 
@@ -104,8 +104,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     After a signal that asks it to stop, the process cleans up and then ends by that signal, as shells expect.
     """
     given = sys.argv[1:] if arguments is None else arguments
-    # Without standard output there is nothing to name
-    output: Any = sys.stdout and StandardOutput(sys.stdout)
+    output: Any = ClosedOutput() if sys.stdout is None else StandardOutput(sys.stdout)
     try:
         with contextlib.redirect_stdout(output):
             return _run(given)

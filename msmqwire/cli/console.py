@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import re
 import sys
@@ -54,6 +55,14 @@ class StandardOutput:
         """Flush; a CommandError if that fails."""
         with OutputErrors("standard output"):
             self._stream.flush()
+
+
+class ClosedOutput(io.TextIOBase):
+    """Standard output of a process that was started without one."""
+
+    def write(self, text: str) -> int:
+        """Raise a CommandError."""
+        raise CommandError("standard output is closed")
 
 
 def printable(text: str) -> str:

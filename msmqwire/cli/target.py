@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import IO, TYPE_CHECKING, Any, TextIO
 
-from msmqwire.cli.console import CommandError, OutputErrors
+from msmqwire.cli.console import ClosedOutput, CommandError, OutputErrors
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -117,9 +117,8 @@ def standard_output() -> TextIO:
     CommandError
         The process was started without one.
     """
-    # The stubs do not know that it can be None
-    stream: TextIO | None = sys.stdout
-    if stream is None:
+    stream = sys.stdout
+    if isinstance(stream, ClosedOutput):
         raise CommandError("standard output is closed; name a file with -o")
     return stream
 

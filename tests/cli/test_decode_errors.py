@@ -14,9 +14,11 @@ import pytest
 from tests.capture import build
 from tests.cli.support import (
     COMMAND,
+    EXAMPLES,
     LOCAL,
     OTHER,
     ROOT,
+    SESSION,
     V1,
     V2,
     capture,
@@ -48,7 +50,7 @@ def test_status_2_when_payloads_have_faults() -> None:
             else [
                 "20 frames: 14 rows of topology, 5 of other protocols, 0 malformed",
                 "1 segment of 1 stream, 0 packets",
-                "3 payloads with faults: truncated 1, bad_flag 1, bad_count 1",
+                "3 payloads with faults: bad_count 1, bad_flag 1, truncated 1",
             ]
         )
 
@@ -228,6 +230,24 @@ def test_standard_streams_that_are_closed(printed: Path, tmp_path: Path) -> None
     done = run(">&- 2>&-", str(printed), "-o", str(out), "--table", "topology")
     assert done.returncode == 0
     assert from_json(out.read_bytes()) == expected_rows(printed)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["replay", SESSION],
+        ["replay", SESSION, "-T", "json"],
+        ["resolve", "DIRECT=OS:host\\queue"],
+        ["serve", "--config", EXAMPLES / "site.toml", "--check"],
+        ["explain", "bad_terminator"],
+        ["--version"],
+    ],
+    ids=lambda arguments: " ".join(map(str, arguments[:2])),
+)
+def test_an_answer_without_standard_output_is_an_error(arguments: list[str | Path]) -> None:
+    command = ["sh", "-c", 'exec "$@" >&-', "sh", *COMMAND, *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, env=environ(), cwd=ROOT, timeout=60)
+    assert (done.returncode, done.stderr) == (1, b"msmqwire: standard output is closed\n")
 
 
 def test_dash_is_standard_output(printed: Path) -> None:
