@@ -134,10 +134,9 @@ def _anonymize_block(block: Block, writer: CaptureWriter, pseudonyms: Pseudonyms
         if not is_writable(place["time_ns"]):
             done.left_out["a time before 1970 or after 2106"] += 1
             continue
-        lost = place["lost"]
+        lost, layout = place["lost"], _layout(place, payload)
         if lost & UNFRAMED_BIT:
-            payload, lost = bytes(len(payload) + lost - UNFRAMED_BIT), 0
-        layout = _layout(place, payload)
+            payload, lost, layout = bytes(len(payload) + lost - UNFRAMED_BIT), 0, ""
         rewritten = anonymize_payload(payload, layout, pseudonyms, lost) if layout else bytes(len(payload))
         if rewritten is None:
             done.left_out["a header or notification that cannot be read"] += 1

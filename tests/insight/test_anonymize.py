@@ -160,6 +160,20 @@ def test_a_stream_keeps_its_offsets_and_gaps(tmp_path: Path) -> None:
     assert offsets(io.BytesIO(output.getvalue())) == offsets(capture)
 
 
+@pytest.mark.parametrize("size", range(1, 17))
+def test_the_beginning_of_a_packet_before_a_gap_stays_one(size: int) -> None:
+    packet = message()
+    frames = [build.segment(packet + packet[:size], 100), build.segment(packet, 100 + 2 * len(packet))]
+    capture, output = build.pcap([build.segment(b"", 99, 2), *frames]), io.BytesIO()
+    anonymize(io.BytesIO(capture), output, KEY)
+
+    def faults(data: bytes) -> list[Any]:
+        rows = [row for _, batch in read_tables(io.BytesIO(data), ["messages"]) for row in batch.to_pylist()]
+        return [(row["stream_offset"], row["fault"], row["unrecognized_size"]) for row in rows]
+
+    assert faults(output.getvalue()) == faults(capture)
+
+
 def test_datagrams_are_of_the_kind_that_they_were(tmp_path: Path) -> None:
     request, reply = WRITER["PRINTED_REQUEST"], WRITER["reply"](FIRST, [SECOND])
     pings = [datagram(WRITER["ping"](4, FIRST), to=3527), datagram(WRITER["ping"](4, SECOND), port=3527, to=40000)]
