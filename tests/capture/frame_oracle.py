@@ -19,9 +19,9 @@ EXTENSIONS = {0, 43, 44, 51, 60, 135, 139, 140}
 class PartError(Exception):
     """The frame holds a part of an IP datagram."""
 
-    def __init__(self, key: tuple[bytes, bytes, int, int], offset: int, more: bool, data: bytes) -> None:
+    def __init__(self, key: tuple[bytes, bytes, int, int], protocol: int, offset: int, more: bool, data: bytes) -> None:
         super().__init__()
-        self.key, self.offset, self.more, self.data = key, offset, more, data
+        self.key, self.protocol, self.offset, self.more, self.data = key, protocol, offset, more, data
         self.path: tuple[str, ...] = ()
 
 
@@ -33,9 +33,10 @@ class Datagram:
     time: int | None
     path: tuple[str, ...]
     repeats: bool  # all its parts are those of a datagram that was complete
-    parts: list[tuple[int, bytes, bool]] = field(default_factory=list)
+    parts: list[tuple[int, bytes, bool, int]] = field(default_factory=list)
     octets: dict[int, int] = field(default_factory=dict)
     total: int | None = None
+    protocol: int = 0  # of the part with the first byte
 
     def add(self, part: PartError) -> bool:
         """Put a part where nothing is yet; whether what is there already is the same."""
@@ -46,6 +47,8 @@ class Datagram:
             if any(place >= end for place in self.octets):
                 raise DamagedError
             self.total = end
+        if part.offset == 0 and 0 not in self.octets:
+            self.protocol = part.protocol
         agrees = True
         for place, octet in enumerate(part.data, part.offset):
             agrees &= self.octets.setdefault(place, octet) == octet
@@ -57,8 +60,9 @@ class Datagram:
             return None
         return bytes(self.octets[place] for place in range(self.total))
 
-    def is_foreign(self, protocol: int, ports: set[int]) -> bool:
+    def is_foreign(self, ports: set[int]) -> bool:
         """Whether its ports are there and are not ours."""
+        protocol = self.protocol
         if protocol not in (6, 17) or not all(place in self.octets for place in range(4)):
             return False
         found = struct.unpack(">HH", bytes(self.octets[place] for place in range(4)))
@@ -162,7 +166,7 @@ def ipv4(packet: bytes) -> tuple[int, str, str, bytes, int]:
     if flags & 0x3FFF:
         data = need(packet[header:], total - header)
         key = (source, target, protocol, number)
-        raise PartError(key, (flags & 0x1FFF) * 8, bool(flags & 0x2000), data)
+        raise PartError(key, protocol, (flags & 0x1FFF) * 8, bool(flags & 0x2000), data)
     return protocol, str(IPv4Address(source)), str(IPv4Address(target)), packet[header:], total - header
 
 
@@ -178,7 +182,8 @@ def extensions(rest: bytes, kind: int, length: int, ends: tuple[bytes, bytes]) -
         if fragment and flags & 0xFFF9:
             if kind not in {6, 17, *encapsulations.CARRIERS, *EXTENSIONS}:
                 encapsulations.by_protocol(kind, b"")
-            raise PartError((*ends, kind, number), flags & 0xFFF8, bool(flags & 1), need(rest, length))
+            # RFC 8200 4.5: the next header is not among what fragments of a datagram have in common
+            raise PartError((*ends, 0, number), kind, flags & 0xFFF8, bool(flags & 1), need(rest, length))
     return kind, rest, length
 
 
@@ -273,9 +278,9 @@ def datagram(frame: bytes, link: int, ports: set[int]) -> Packet:
     return network(encapsulations.Next(*network_layer(frame, link)), ports, ())
 
 
-def whole_datagram(part: PartError, path: tuple[str, ...], whole: bytes, ports: set[int]) -> Packet:
+def whole_datagram(part: PartError, path: tuple[str, ...], protocol: int, whole: bytes, ports: set[int]) -> Packet:
     """What is in a datagram that was put together, of which this was the last part."""
-    source, target, protocol, _ = part.key
+    source, target, _, _ = part.key
     if len(source) == 4:
         texts = str(IPv4Address(source)), str(IPv4Address(target))
         return transport(protocol, *texts, whole, len(whole), ports, path)

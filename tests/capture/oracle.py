@@ -92,15 +92,15 @@ class Reader:
             if whole is None:
                 return None
             try:
-                return whole_datagram(part, whole[0], whole[1], self.ports)
+                return whole_datagram(part, *whole, self.ports)
             except PartError as error:
                 part = error
 
-    def add(self, at: int, part: PartError, time: int | None) -> tuple[tuple[str, ...], bytes] | None:
-        """Add a part to its datagram; the encapsulations around the datagram, and its bytes, if it is complete."""
+    def add(self, at: int, part: PartError, time: int | None) -> tuple[tuple[str, ...], int, bytes] | None:
+        """Add a part to its datagram; if it is complete, the encapsulations around it, its protocol and its bytes."""
         if not part.data or part.offset + len(part.data) > 65535 or (part.more and len(part.data) % 8):
             raise DamagedError
-        key = part.offset, part.data, part.more
+        key = part.offset, part.data, part.more, part.protocol
         before = self.complete.get((part.key, key))
         repeated = before is not None and abs((time or 0) - before) <= LIFETIME
         waiting = self.waiting.get(part.key)
@@ -118,12 +118,12 @@ class Reader:
             return None
         del self.waiting[part.key]
         self.complete.update(((part.key, key), time or 0) for key in waiting.parts)
-        return waiting.path, whole
+        return waiting.path, waiting.protocol, whole
 
     def forget(self, key: tuple[bytes, bytes, int, int]) -> None:
         """A datagram will not be complete."""
         datagram = self.waiting.pop(key)
-        if not datagram.repeats and not datagram.is_foreign(key[2], self.ports):
+        if not datagram.repeats and not datagram.is_foreign(self.ports):
             self.result.incomplete += 1
             self.result.told.append(datagram.at)
 

@@ -63,6 +63,19 @@ def test_extension_headers_behind_the_fragment_header() -> None:
     assert [row.payload for row in rows] == [PAYLOAD]
 
 
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_the_next_header_of_ipv6_is_that_of_the_first_part(order: tuple[int, int]) -> None:
+    """RFC 8200 4.5: of the others it may differ, and is not used."""
+    parts = [part6(0, 512), part6(512, len(DATAGRAM), kind=build.TCP)]
+    rows, stats = read(build.pcap([parts[at] for at in order]))
+    assert [row.payload for row in rows] == [PAYLOAD]
+    assert (stats.fragments, stats.incomplete_datagrams) == (1, 0)
+    parts = [part(0, 512), part(512, len(DATAGRAM))]
+    parts[1] = parts[1][:23] + bytes([build.TCP]) + parts[1][24:]
+    rows, stats = read(build.pcap(parts))
+    assert (rows, stats.fragments, stats.incomplete_datagrams) == ([], 2, 2)
+
+
 def test_datagrams_between_each_other() -> None:
     bodies = [build.udp(bytes([number]) * 900) for number in range(200)]
     frames = [part(0, 448, number=number, body=body) for number, body in enumerate(bodies)]

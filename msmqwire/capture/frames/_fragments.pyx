@@ -11,7 +11,7 @@ from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memcmp, memcpy, memmove, memset
 
 from msmqwire.capture.frames._frame cimport INCOMPLETE, Counts, Ends, Frame, describe, name_ends, origin_of
-from msmqwire.wire._address cimport address_size
+from msmqwire.wire._address cimport IPV6, address_size
 from msmqwire.wire.cursor cimport load_u64
 
 
@@ -23,8 +23,8 @@ cdef Datagram* find_datagram(Fragments* fragments, const Part* part) noexcept no
         i -= 1
         datagram = fragments.open[i]
         if (
-            datagram.identification == part.identification and datagram.protocol == part.protocol
-            and datagram.family == part.ends.family
+            datagram.identification == part.identification and datagram.family == part.ends.family
+            and (datagram.protocol == part.protocol or part.ends.family == IPV6)
             and memcmp(datagram.addresses, part.ends.src, address_size(part.ends.family)) == 0
             and memcmp(datagram.addresses + 16, part.ends.dst, address_size(part.ends.family)) == 0
         ):
@@ -261,6 +261,7 @@ cdef Assembly add_part(
     datagram.end = max(datagram.end, end)
     if part.offset == 0 and not datagram.covered[0] & 1:
         datagram.foreign = part.foreign
+        datagram.protocol = part.protocol
     agrees[0] = copy_units(datagram, part)
     note_arrival(datagram, part, fingerprint, number)
     if datagram.total == 0 or datagram.units != (datagram.total + 7) >> 3:
