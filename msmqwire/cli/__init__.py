@@ -34,6 +34,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import io
 import os
 import signal
 import sys
@@ -142,6 +143,9 @@ def command() -> NoReturn:
     # Spark may need it
     if sys.argv[1:2] != ["pipeline"]:
         sys.meta_path.insert(0, _NoPandas())
+    # Other characters of names would end a command whose output has another encoding than UTF-8
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
     status = main()
     # Threads of deltalake sometimes abort an interpreter that is ending
     if "deltalake" in sys.modules:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -14,7 +15,7 @@ from pyspark.sql import SparkSession
 from msmqwire.notification.carried_attributes import CREATED_QUEUE
 from msmqwire.notification.sender import QueueCreation, QueueDeletion
 from msmqwire.spark import pipeline
-from tests.cli.support import EXAMPLES, refused, run
+from tests.cli.support import EXAMPLES, process, refused, run
 from tests.notification.sent import MANAGER, ORDERS, SERVICE, captured, captured_packets, changed, packet_of
 
 SESSION = EXAMPLES / "message-session.pcap"
@@ -187,3 +188,14 @@ def test_captures_or_a_lake(command: str, tmp_path: Path, created: Path) -> None
     assert "name captures or a lake, not both" in refused(command, created, "--lake", tmp_path)
     assert "is not a lake: msmqwire pipeline makes one" in refused(command, "--lake", tmp_path)
     assert "No such file" in refused("replay", created, "--directory", tmp_path / "none.toml")
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
+def test_names_that_the_encoding_of_the_output_lacks(encoding: str, tmp_path: Path) -> None:
+    capture = tmp_path / "Łódź 𝄞.pcap"
+    shutil.copy(SESSION, capture)
+    expected = process("replay", capture, "-q").stdout.decode()
+    done = process("replay", capture, "-q", env={"PYTHONIOENCODING": encoding})
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.decode(encoding) == expected.encode(encoding, "backslashreplace").decode(encoding)
+    assert b"\\U0001d11e" in done.stdout
