@@ -39,6 +39,7 @@ from tests.cli.support import (
     from_json,
     msmqwire,
     plain_rows,
+    process,
 )
 from tests.columns.rows import shown_row
 from tests.insight.captures import FIRST, message, stream, write
@@ -143,6 +144,11 @@ def test_table_and_brief_show_what_is_known_of_rows_with_faults(tmp_path: Path) 
     for text in (table, brief):
         assert text.count("fault bad_signature: BaseHeader at byte 0") == 3
         assert text.count("fault incomplete: UserHeader at byte 16") == 1
+
+
+def test_a_terminal_without_a_size_is_80_columns_wide(printed: Path) -> None:
+    narrow, unknown = (process("decode", printed, "-T", "table", env={"COLUMNS": width}) for width in ("80", "0"))
+    assert (unknown.returncode, unknown.stdout) == (narrow.returncode, narrow.stdout)
 
 
 @pytest.mark.parametrize("width", [30, 60, 80, 100, 120])

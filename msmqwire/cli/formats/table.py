@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import re
+import shutil
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import zip_longest
@@ -95,7 +96,8 @@ class _Terminal:
     def __init__(self, sink: Sink) -> None:
         file = io.TextIOWrapper(sink)
         console = Console(file=file)
-        self.width = console.width
+        # COLUMNS is 0 where a terminal does not know its size
+        self.width = console.width or shutil.get_terminal_size().columns
         self._is_plain = console.color_system is None or console.legacy_windows
         self._has_colours = not console.no_color
         file.detach()
