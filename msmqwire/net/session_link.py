@@ -151,10 +151,13 @@ class Link:
 
     async def _close(self) -> None:
         """Close the socket when the peer has the last bytes: to close it over unread bytes would take them away."""
-        with contextlib.suppress(TimeoutError, OSError):
+        try:
             async with asyncio.timeout(_CLOSE_TIMEOUT):
                 while await self._reader.read(_READ_SIZE):
                     pass
                 self._writer.close()
                 await self._writer.wait_closed()
-        self._writer.transport.abort()
+        except OSError:  # also a TimeoutError
+            pass
+        finally:
+            self._writer.transport.abort()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ipaddress
 import logging
 import socket
@@ -175,20 +176,35 @@ class SessionServer:
             self._pings.append(server)
 
     async def close(self) -> None:
-        """Acknowledge what each peer is owed (S18), and close all sessions."""
-        for task in self._accepting:
-            task.cancel()
-        if self._accepting:
-            await asyncio.wait(self._accepting)
-        for each in self._listening:
-            each.close()
+        """Acknowledge what each peer is owed (S18), and close all sessions; end them at once if it is cancelled."""
+        try:
+            await self._stop_listening()
+            async with self._lock:
+                for session in self._sessions.values():
+                    session.leave()
+            if self._sessions:
+                await asyncio.wait([*self._sessions])
+        except asyncio.CancelledError:
+            for session in self._sessions.values():
+                session.link.abort()
+            raise
+
+    async def _stop_listening(self) -> None:
         for server in self._pings:
             server.close()
-        async with self._lock:
-            for session in self._sessions.values():
-                session.leave()
-        if self._sessions:
-            await asyncio.wait([*self._sessions])
+        listening, self._listening = self._listening, []
+        for each in listening:
+            # asyncio would accept a connection that has just come for a task that is cancelled, and log its failure
+            with contextlib.suppress(NotImplementedError):  # of Windows, where it waits in another way
+                asyncio.get_running_loop().remove_reader(each)
+        for task in self._accepting:
+            task.cancel()
+        try:
+            if self._accepting:
+                await asyncio.wait(self._accepting)
+        finally:
+            for each in listening:
+                each.close()
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -229,22 +245,23 @@ class SessionServer:
             self._errors.add(name)
             _LOG.warning("a connection cannot be accepted: %s: %s", name, reason_of(error))
 
-    async def _accept(self, address: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
+    def _accept(self, address: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         refused = not self._has_room(address)
         if refused:
             self._keep_few_refused()
         session = _AcceptedSession(self, reader, writer, address, refused=refused)
+        # A task of asyncio's protocol would log that it was cancelled
+        task = asyncio.create_task(self._run(session, address))
         self._sessions[task] = session
+        task.add_done_callback(self._sessions.pop)
+
+    async def _run(self, session: _AcceptedSession, address: str) -> None:
         try:
             await session.link.run()
         except asyncio.CancelledError:
             pass  # the loop ends, and asyncio of Python 3.11 reports a task that was cancelled as an error
         except Exception:
             _LOG.exception("the messages of %s could not be stored, and are not acknowledged", address)
-        finally:
-            del self._sessions[task]
 
     def _rivals(self, address: str) -> list[_AcceptedSession] | None:
         """The sessions of which one has to make room for another of an address; None if there is room."""

@@ -211,3 +211,50 @@ def test_a_connection_that_is_reset_at_once_has_an_address() -> None:
     ((reason, address),) = closed
     assert address == "127.0.0.1"
     assert reason in (CloseReason.MALFORMED_PACKET, CloseReason.CONNECTION_LOST)
+
+
+def test_closing_that_is_cancelled_ends_the_sessions(caplog: pytest.LogCaptureFixture) -> None:
+    """As the second Ctrl-C does; the port and the sessions are not kept, and asyncio logs nothing."""
+
+    async def main() -> None:
+        server = net.serve(Store(), port=0)
+        await server.start()
+        port = server.port
+        peer = await peer_of(server)
+        await peer.initiate()
+        closing = asyncio.create_task(server.close())
+        async with server._lock:  # a handler stores messages
+            await asyncio.wait([closing, *server._accepting], return_when=asyncio.FIRST_COMPLETED)
+            closing.cancel()
+            await asyncio.wait([closing])
+            with pytest.raises(ConnectionRefusedError):
+                socket.create_connection(("127.0.0.1", port))
+        await until(lambda: not server.sessions)
+        assert await peer.packet() is None
+        peer.writer.close()
+
+    async def run_until_cancelled() -> None:
+        server = net.serve(Store(), port=0)
+        await server.start()
+        await (await peer_of(server)).initiate()
+
+    asyncio.run(main())
+    asyncio.run(run_until_cancelled())
+    assert not caplog.records
+
+
+def test_connection_that_comes_when_the_server_closes(caplog: pytest.LogCaptureFixture) -> None:
+    """It is ended, and asyncio logs nothing."""
+
+    async def main() -> None:
+        async with net.serve(Store(), port=0) as server:
+            await asyncio.sleep(0.01)
+            closing = asyncio.create_task(server.close())
+            with socket.create_connection(("127.0.0.1", server.port)) as peer:
+                await closing
+                peer.settimeout(DEADLINE)
+                with contextlib.suppress(ConnectionResetError):
+                    assert peer.recv(1) == b""
+
+    asyncio.run(main())
+    assert not caplog.records
