@@ -140,6 +140,11 @@ def command() -> NoReturn:
     """Run the program ``msmqwire``."""
     # numpy's threads for matrices, of which there are none here, wait busily for 50 ms when they start
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    # With PYTHONUNBUFFERED, writes to a full disk or a pipe may leave out the rest of what they were given
+    if sys.stdout is not None and isinstance(sys.stdout.buffer, io.RawIOBase):
+        sys.stdout = open(  # noqa: SIM115
+            sys.stdout.fileno(), "w", encoding=sys.stdout.encoding, errors=sys.stdout.errors, closefd=False
+        )
     # Spark may need it
     if sys.argv[1:2] != ["pipeline"]:
         sys.meta_path.insert(0, _NoPandas())

@@ -235,6 +235,21 @@ def test_text_that_cannot_be_written(arguments: tuple[str, ...], unbuffered: str
     assert done.stderr.decode() == "msmqwire: cannot write standard output: No space left on device\n"
 
 
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_standard_output_that_may_not_grow(unbuffered: str, printed: Path, tmp_path: Path) -> None:
+    """The system writes a part and reports no error, which is not all that there was to write."""
+    env = {"PYTHONUNBUFFERED": unbuffered}
+    for arguments in (("decode", printed, "-T", "json"), ("explain", "truncated")):
+        complete = process(*arguments, env=env).stdout
+        size = len(complete) // 2
+        limit = partial(resource.setrlimit, resource.RLIMIT_FSIZE, (size, size))
+        with open(tmp_path / "out", "wb") as output:
+            done = process(*arguments, stdout=output, env=env, preexec_fn=limit)
+        assert done.returncode == 1
+        assert done.stderr.decode() == "msmqwire: cannot write standard output: File too large\n"
+        assert complete.startswith((tmp_path / "out").read_bytes())
+
+
 @pytest.mark.parametrize("format", ["json", "csv", "parquet", "table", "brief"])
 def test_a_device_that_is_full(format: str, printed: Path) -> None:
     for arguments in ((), ("--table", "topology")):
