@@ -9,10 +9,11 @@ import stat
 from collections.abc import Sequence
 from typing import IO, TYPE_CHECKING, Any
 
+from msmqwire.cli import signals
 from msmqwire.cli.console import CommandError, OutputErrors
 from msmqwire.cli.formats import write_table
 from msmqwire.cli.queues import file_stem, queue_path
-from msmqwire.cli.target import Sink, standard_output
+from msmqwire.cli.target import OPEN_FILE, Sink, standard_output
 
 if TYPE_CHECKING:
     from msmqwire.session import MessageReceived
@@ -59,13 +60,22 @@ class MessageOutput:
         queues: dict[str, list[MessageReceived]] = {}
         for each in received:
             queues.setdefault(self._stem(each), []).append(each)
-        for stem, messages in queues.items():
-            path = os.path.join(self._directory, f"{stem}.jsonl")
-            with OutputErrors(path):
-                is_new = not os.path.exists(path)
-                _append(path, messages)
-                if is_new:
-                    _sync_directory(self._directory)
+        ends: dict[str, int] = {}
+        try:
+            for stem, messages in queues.items():
+                path = os.path.join(self._directory, f"{stem}.jsonl")
+                with OutputErrors(path):
+                    is_new = not os.path.exists(path)
+                    with open(path, "a+b", buffering=0) as file:
+                        ends[path] = _append(file, messages)
+                    if is_new:
+                        _sync_directory(self._directory)
+        except BaseException:
+            # The sender sends all of them again
+            for path, end in ends.items():
+                with contextlib.suppress(OSError):
+                    os.truncate(path, end)
+            raise
 
     def _stem(self, received: MessageReceived) -> str:
         """The name of the file of a message's queue."""
@@ -85,36 +95,53 @@ def _lines(received: Sequence[MessageReceived]) -> bytes:
 
 
 def _print(file: IO[bytes], received: Sequence[MessageReceived]) -> None:
-    file.write(_lines(received))
-    file.flush()
-    _sync(file, received)
-
-
-def _append(path: str, received: Sequence[MessageReceived]) -> None:
-    """Append messages to a file: all of them or, since their senders send them again, none."""
+    """Write messages to standard output: to a file as ``_append`` does."""
+    if _is_file(file):
+        with open(file.fileno(), "ab", buffering=0, closefd=False) as unbuffered:
+            _append(unbuffered, received)
+        return
     lines = _lines(received)
-    with open(path, "a+b", buffering=0) as file:
-        end = file.seek(0, os.SEEK_END)
-        if end:
-            file.seek(end - 1)
-            if file.read(1) != b"\n":  # a process that was killed has left a part of a line
-                lines = b"\n" + lines
-        rest = memoryview(lines)
-        try:
-            while rest:
-                rest = rest[file.write(rest) :]
-            _sync(file, received)
-        except OSError:
-            with contextlib.suppress(OSError):
-                file.truncate(end)
-            raise
+    # The reader of a pipe may take nothing for as long as it likes
+    with signals.raised():
+        file.write(lines)
+        file.flush()
 
 
-def _sync(file: IO[bytes], received: Sequence[MessageReceived]) -> None:
-    """Put recoverable messages on disk."""
-    recoverable = any(each.message.delivery_mode == "recoverable" for each in received)
-    if recoverable and stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-        os.fsync(file.fileno())
+def _append(file: io.FileIO, received: Sequence[MessageReceived]) -> int:
+    """Append messages to a file: all of them or, since their senders send them again, none; where they begin."""
+    lines = _lines(received)
+    end = file.seek(0, os.SEEK_END)
+    if end and _last_byte(file, end) != b"\n":  # a process that was killed has left a part of a line
+        lines = b"\n" + lines
+    rest = memoryview(lines)
+    try:
+        while rest:
+            rest = rest[file.write(rest) :]
+        if any(each.message.delivery_mode == "recoverable" for each in received):
+            os.fsync(file.fileno())
+    except OSError:
+        with contextlib.suppress(OSError):
+            file.truncate(file.seek(end))
+        raise
+    return end
+
+
+def _last_byte(file: io.FileIO, end: int) -> bytes:
+    if file.readable():
+        file.seek(end - 1)
+        return file.read(1)
+    # Standard output is open for writing only
+    with contextlib.suppress(OSError), open(OPEN_FILE.format(file.fileno()), "rb") as readable:
+        readable.seek(end - 1)
+        return readable.read(1)
+    return b"\n"
+
+
+def _is_file(file: IO[bytes]) -> bool:
+    try:
+        return stat.S_ISREG(os.fstat(file.fileno()).st_mode)
+    except io.UnsupportedOperation:  # of a stream in memory
+        return False
 
 
 def rows_of(received: Sequence[MessageReceived]) -> Any:

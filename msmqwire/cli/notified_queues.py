@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from msmqwire.cli import signals
 from msmqwire.cli.console import CommandError, print_json
 from msmqwire.cli.enterprise import is_url, open_directory
 from msmqwire.errors import DirectoryError
@@ -69,9 +70,11 @@ class NotifiedQueues:
         """Apply messages, and print a line of JSON for each decision."""
         from msmqwire.notification.envelope import Envelope
 
-        for each in received:
-            for record in self._processor.process(each.message.body, Envelope.of(each.message)):
-                print_json(self._as_json(record))
+        # The reader of a pipe, or a directory, may take as long as it likes
+        with signals.raised():
+            for each in received:
+                for record in self._processor.process(each.message.body, Envelope.of(each.message)):
+                    print_json(self._as_json(record))
 
     def _as_json(self, record: Record) -> dict[str, Any]:
         from msmqwire.notification.audit import Changed, Created, Deleted, Disregarded, Ignored

@@ -190,10 +190,10 @@ class _Receiver:
                 await asyncio.to_thread(self._output.write, received)
             else:
                 self._output.write(received)
-        except (OSError, MsmqWireError) as error:
+        except (OSError, MsmqWireError, signals.Stopped) as error:
             if not self.ended.done():
                 self.ended.set_exception(error)
-            raise
+            raise CommandError("the messages are not stored") from error
         self.received += len(received)
         if self.received == self._count and not self.ended.done():
             self.ended.set_result(None)

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 _BUFFER = 1 << 18
 _ROWS_AT_ONCE = 1 << 14
-# The path of an open file by its descriptor
-_OPEN_FILE = "/proc/self/fd/{}"
+#: The path of an open file by its descriptor, on Linux.
+OPEN_FILE = "/proc/self/fd/{}"
 
 
 class Sink(io.BufferedIOBase):
@@ -197,7 +197,7 @@ def _complete_or_none(path: str, output: str, mode: int | None, jobs: int) -> It
                 if not named:
                     # A link cannot replace a file, so the name exists for a moment. With src_dir_fd, which the absolute
                     # path makes meaningless, Python calls linkat, which follows the link in /proc
-                    os.link(_OPEN_FILE.format(descriptor), temporary, src_dir_fd=descriptor, follow_symlinks=True)
+                    os.link(OPEN_FILE.format(descriptor), temporary, src_dir_fd=descriptor, follow_symlinks=True)
         with OutputErrors(output):
             os.replace(temporary, path)
     except BaseException:
@@ -212,7 +212,7 @@ def _open_nameless(directory: str) -> int | None:
         return None
     with contextlib.suppress(OSError):  # some file systems have none
         descriptor = os.open(directory, os.O_WRONLY | os.O_TMPFILE, 0o666)
-        if os.path.exists(_OPEN_FILE.format(descriptor)):
+        if os.path.exists(OPEN_FILE.format(descriptor)):
             return descriptor
         os.close(descriptor)
     return None

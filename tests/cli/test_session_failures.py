@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
+import os
+import signal
+import struct
 import subprocess
 import sys
+import termios
+import time
 from pathlib import Path
 
 import pytest
 
-from tests.cli.support import COMMAND, ROOT, environ, limited, process
+from msmqwire import mqqb
+from msmqwire.cli.console import CommandError
+from msmqwire.cli.message_files import MessageOutput
+from msmqwire.session import MessageReceived
+from tests.cli.support import COMMAND, EXAMPLES, ROOT, environ, limited, process
 from tests.net.session_wire import DEADLINE, Wire, free_port
 
 QUEUE = r"DIRECT=TCP:127.0.0.1\private$\orders"
+LEDGER = "ba000000-0000-4000-8000-0000000000c7"
+PAGE = 4096
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="has no such limit")
@@ -33,14 +46,21 @@ def test_more_connections_than_descriptors(tmp_path: Path) -> None:
     assert [line.split()[0] for line in said.decode().splitlines()] == ["listening", "1"]
 
 
-def receive_into(folder: Path, *rows: bytes, size: int = 0) -> tuple[int, bytes, int]:
-    """Send rows to a receiver with a largest size of files: its status, what it said, and the status of the sender."""
+def receive_into(place: Path, *rows: bytes, size: int = 0) -> tuple[int, bytes, int]:
+    """Send rows to a receiver with a largest size of files: its status, what it said, and the status of the sender.
+
+    The rows go to a folder, or are appended to a file by a redirection.
+    """
     port = free_port()
     command = limited("FSIZE", size) if size else COMMAND
-    command = [*command, "receive", "--port", str(port), "-o", str(folder), "--quiet"]
-    with subprocess.Popen(
-        [*command, "--count", str(len(rows))], stderr=subprocess.PIPE, cwd=ROOT, env=environ()
-    ) as receiving:
+    command = [*command, "receive", "--port", str(port), "--quiet", "--count", str(len(rows))]
+    with contextlib.ExitStack() as opened:
+        if place.is_dir():
+            command += ["-o", str(place)]
+        output = None if place.is_dir() else opened.enter_context(open(place, "ab"))
+        receiving = opened.enter_context(
+            subprocess.Popen(command, stdout=output, stderr=subprocess.PIPE, cwd=ROOT, env=environ())
+        )
         options = ("--port", str(port), "--rows", "--recoverable", "--timeout", "5")
         done = process("send", QUEUE, *options, input=b"\n".join(rows))
         receiving_status = receiving.wait(DEADLINE)
@@ -49,23 +69,79 @@ def receive_into(folder: Path, *rows: bytes, size: int = 0) -> tuple[int, bytes,
 
 
 @pytest.mark.long
-@pytest.mark.skipif(sys.platform == "win32", reason="has no such limit")
-def test_rows_after_a_disk_was_full_or_a_process_was_killed(tmp_path: Path) -> None:
+@pytest.mark.skipif(sys.platform != "linux", reason="has no such limit, or does not read a redirected output")
+@pytest.mark.parametrize("redirected", [False, True])
+def test_rows_after_a_disk_was_full_or_a_process_was_killed(tmp_path: Path, redirected: bool) -> None:
     """A row that cannot be written leaves no part of a line, which the next row would be lost in."""
     file = tmp_path / "private$_orders.jsonl"
+    place, name = (file, "standard output") if redirected else (tmp_path, file)
     small, large = (json.dumps({"body": "00" * size}).encode() for size in (10, 10_000))
-    assert receive_into(tmp_path, small) == (0, b"", 0)
+    assert receive_into(place, small) == (0, b"", 0)
     before = file.read_bytes()
-    status, said, sent = receive_into(tmp_path, large, size=len(before) + 5000)
+    status, said, sent = receive_into(place, large, size=len(before) + 5000)
     assert (status, sent) == (1, 1)
-    assert said == f"msmqwire: cannot write {file}: File too large\n".encode()
+    assert said == f"msmqwire: cannot write {name}: File too large\n".encode()
     assert file.read_bytes() == before
     with open(file, "ab") as killed:
         killed.write(b'{"kind":"user_')
-    assert receive_into(tmp_path, small) == (0, b"", 0)
+    assert receive_into(place, small) == (0, b"", 0)
     first, part, second = file.read_bytes().splitlines()
     assert (first + b"\n", part) == (before, b'{"kind":"user_')
     assert json.loads(second)["body"] == "00" * 10
+
+
+def test_messages_that_cannot_all_be_written_are_not_written(tmp_path: Path) -> None:
+    """They come again: rows of those before the one that failed would be there twice."""
+
+    def received(queue: str) -> MessageReceived:
+        name = f"DIRECT=TCP:127.0.0.1\\private$\\{queue}"
+        message = mqqb.UserMessage(destination_queue=name, body=b"x", message_id=1)
+        return MessageReceived(message, mqqb.encode(message))
+
+    output = MessageOutput(str(tmp_path))
+    output.write([received("first"), received("second")])
+    before = [file.read_bytes() for file in sorted(tmp_path.iterdir())]
+    assert len(before) == 2
+    (tmp_path / "private$_third.jsonl").mkdir()
+    with pytest.raises(CommandError, match=r"third\.jsonl: Is a directory"):
+        output.write([received(name) for name in ("first", "fourth", "second", "third")])
+    (tmp_path / "private$_third.jsonl").rmdir()
+    after = {file.name: file.read_bytes() for file in sorted(tmp_path.iterdir())}
+    assert after.pop("private$_fourth.jsonl") == b""
+    assert list(after.values()) == before
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="sets the size of a pipe")
+@pytest.mark.parametrize("notifications", [False, True])
+def test_a_reader_that_takes_nothing_does_not_keep_the_command(notifications: bool) -> None:
+    """A signal ends it while it waits for the reader of a pipe."""
+    port = free_port()
+    options, queue = [], QUEUE
+    if notifications:
+        options = ["--notifications", "--directory", str(EXAMPLES / "enterprise.toml"), "--queue-manager", LEDGER]
+        queue = f"PRIVATE={LEDGER}\\3"
+    reading, writing = os.pipe()
+    fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, PAGE)
+    with subprocess.Popen(
+        [*COMMAND, "receive", "--port", str(port), *options], stdout=writing, stderr=subprocess.PIPE, cwd=ROOT,
+        env=environ(),
+    ) as receiving:  # fmt: skip
+        os.close(writing)
+        try:
+            send = ["send", queue, "--host", "127.0.0.1", "--port", str(port), "--count", "100", "--quiet"]
+            sending = subprocess.Popen([*COMMAND, *send], cwd=ROOT, env=environ())
+            while struct.unpack("i", fcntl.ioctl(reading, termios.FIONREAD, bytes(4)))[0] < PAGE - 512:
+                time.sleep(0.05)
+            receiving.send_signal(signal.SIGTERM)
+            _, said = receiving.communicate(timeout=DEADLINE)
+        finally:
+            receiving.kill()
+            sending.kill()
+            sending.wait()
+            os.close(reading)
+    assert receiving.returncode == -signal.SIGTERM
+    assert said.startswith(b"listening"), said
+    assert len(said.splitlines()) == 1, said
 
 
 def test_a_sender_that_gives_up_ends_the_thread_that_reads_its_rows() -> None:
