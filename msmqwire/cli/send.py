@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from msmqwire.mqqb import UserMessage
 
 _LARGEST_BODY = 4 << 20
+_LONGEST_ROW = 64 << 20  # of a packet of 4 MiB: its bytes in hexadecimal, and its text with each character escaped
 _CHUNK = 1 << 16
 
 
@@ -188,6 +189,8 @@ _REPLACED = frozenset(
 def _row(line: bytes) -> dict[str, Any]:
     from msmqwire.cli.packets import check_columns, row_of
 
+    if len(line) > _LONGEST_ROW:
+        raise ValueError(f"it has more than {_LONGEST_ROW:,} bytes")
     row = row_of(line)
     if row.pop("table", "messages") != "messages":
         raise ValueError("only rows of the table messages can be sent")
@@ -198,7 +201,10 @@ def _row(line: bytes) -> dict[str, Any]:
 
 
 async def _lines() -> AsyncIterator[bytes]:
-    """The lines of standard input; a thread reads them, since a regular file cannot be awaited."""
+    """The lines of standard input, of one that is too long its beginning.
+
+    A thread reads them, since a regular file cannot be awaited.
+    """
     input_file("-", "table of JSON lines")
     loop = asyncio.get_running_loop()
     chunks: asyncio.Queue[bytes | OSError] = asyncio.Queue(4)
@@ -218,15 +224,19 @@ async def _lines() -> AsyncIterator[bytes]:
         return isinstance(chunk, bytes) and chunk != b""
 
     threading.Thread(target=read, daemon=True).start()
-    rest = b""
+    rest = bytearray()
     while chunk := await chunks.get():
         if isinstance(chunk, OSError):
             raise chunk
-        *lines, rest = (rest + chunk).split(b"\n")
+        *lines, last = chunk.split(b"\n")
         for line in lines:
-            yield line
+            yield bytes(rest + line)
+            rest.clear()
+        rest += last
+        if len(rest) > _LONGEST_ROW:
+            break
     if rest:
-        yield rest
+        yield bytes(rest)
 
 
 def _chunk() -> bytes | OSError:

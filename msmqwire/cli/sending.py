@@ -34,8 +34,7 @@ async def sending(
         async with session.deadline:
             yield session
     except TimeoutError:
-        state = "the session is open" if session.client.is_open else "the queue manager does not answer"
-        late = f"no acknowledgment within {options.timeout:g} s: {session.client.failure or state}"
+        late = f"no acknowledgment within {options.timeout:g} s: {session.state}"
         raise CommandError(session.describe(late)) from None
     except MsmqWireError as error:
         raise CommandError(session.describe(str(error))) from None
@@ -62,6 +61,7 @@ class Sending:
         self._show = show
         self._timeout = options.timeout
         self._sent: dict[int, float] = {}
+        self._expired = 0
 
     async def send(self, message: UserMessage) -> None:
         """Send a message; ``client.acknowledged`` waits for the acknowledgment."""
@@ -70,10 +70,15 @@ class Sending:
         self._reschedule()
 
     def _watch(self, event: Event) -> None:
-        from msmqwire.session import MessagesAcknowledged, SessionOpened
+        from msmqwire.session import MessageExpired, MessagesAcknowledged, SessionOpened
 
         if isinstance(event, SessionOpened):
             self.queue_manager = event.remote_queue_manager
+        elif isinstance(event, MessageExpired):
+            # No acknowledgment is awaited: the client raises an error at its end
+            del self._sent[event.message_id]
+            self._expired += 1
+            self._reschedule()
         elif isinstance(event, MessagesAcknowledged):
             for message_id in event.message_ids:
                 self._sent.pop(message_id, None)
@@ -87,9 +92,16 @@ class Sending:
         with contextlib.suppress(RuntimeError):  # the wait has ended
             self.deadline.reschedule(None if oldest is None else oldest + self._timeout)
 
+    @property
+    def state(self) -> str:
+        """What keeps the acknowledgments, as far as is known."""
+        if not self.client.is_open:
+            return self.client.failure or "the queue manager does not answer"
+        return "the session is open" + (f"; before: {self.client.failure}" if self.client.failure else "")
+
     def describe(self, error: str) -> str:
         """The error, and how many messages it leaves."""
-        lost = len(self._sent)
+        lost = len(self._sent) + self._expired
         if not self.acknowledged and lost <= 1:
             return error
         return f"{error}; {counted(self.acknowledged, 'message')} acknowledged, {lost:,} not"

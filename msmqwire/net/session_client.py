@@ -184,6 +184,8 @@ class SessionClient:
         while self.unacknowledged:
             self._check()
             await self._wait()
+        # A message that expired in send has not been reported yet
+        self._notify(self._session.handle_deadline(asyncio.get_running_loop().time()))
         expired, self._expired = self._expired, 0
         if expired:
             raise SessionError(f"{counted(expired, 'message')} expired before the queue manager took them")

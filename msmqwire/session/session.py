@@ -164,6 +164,8 @@ class Session(ABC):
 
     def next_deadline(self) -> float | None:
         """When ``handle_deadline`` has to be called; None if no timer is running."""
+        if self._events:  # of send, which returns none
+            return float("-inf")
         return min(self._timers.values(), default=None)
 
     def handle_deadline(self, now: float) -> list[Event]:

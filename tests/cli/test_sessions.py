@@ -111,6 +111,7 @@ def test_rows_are_those_of_decode(tmp_path: Path) -> None:
     [
         (b"[]", "expected a JSON object"),
         (b"{", "expected a JSON object"),
+        pytest.param(b"0" * (65 << 20), "it has more than 67,108,864 bytes", marks=pytest.mark.long, id="too long"),
         *(
             pytest.param(line, problem, marks=pytest.mark.long)
             for line, problem in (
@@ -254,9 +255,9 @@ def test_a_port_in_use() -> None:
 
 
 @contextlib.contextmanager
-def accepting(serve: Callable[[socket.socket, int], None]) -> Iterator[int]:
+def accepting(serve: Callable[[socket.socket, int], None], port: int = 0) -> Iterator[int]:
     """A queue manager that serves connections one after the other; ``serve`` gets their number."""
-    with socket.create_server(("127.0.0.1", 0)) as listening:
+    with socket.create_server(("127.0.0.1", port)) as listening:
 
         def run() -> None:
             for number in range(100):
@@ -323,6 +324,43 @@ def test_refused() -> None:
     """S17: it ends the command at once."""
     with accepting(lambda connection, _: initialize(connection, refused=True)) as port:
         assert send(port, "--timeout", "60") == (1, f"msmqwire: queue manager {GUID} refused the session\n")
+
+
+@pytest.mark.long
+def test_a_message_that_expired_is_not_waited_for() -> None:
+    """Rows after it are sent; the error at the end counts it, and names no connection that failed before."""
+
+    def serve(connection: socket.socket, _: int) -> None:
+        initialize(connection)
+        messages(connection, 1)
+        connection.sendall(SessionAck(SessionHeader(1, 1, 1)).pack())
+        connection.recv(1)
+
+    port = free_port()
+    command = [*COMMAND, "send", QUEUE, "--port", str(port), "--quiet", "--rows", "--recoverable", "--timeout", "4"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0) as process:
+        assert process.stdin is not None
+        process.stdin.write(b'{"time_to_reach_queue": 1}\n')
+        time.sleep(2.5)
+        with accepting(serve, port):
+            process.stdin.write(b'{"body_text": "b"}\n')
+            time.sleep(3)
+            assert process.poll() is None
+            _, error = process.communicate(timeout=30)
+    expected = "msmqwire: 1 message expired before the queue manager took them; 1 message acknowledged, 1 not\n"
+    assert (process.returncode, error.decode()) == (1, expected)
+
+
+@pytest.mark.long
+def test_the_state_of_the_session_when_an_acknowledgment_is_late() -> None:
+    """An error of an earlier connection is not the reason."""
+    port = free_port()
+    command = [*COMMAND, "send", QUEUE, "--port", str(port), "--quiet", "--timeout", "5"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE) as process:
+        time.sleep(2.5)
+        with accepting(lambda connection, _: initialize_and_wait(connection), port):
+            _, error = process.communicate(timeout=30)
+    assert error.decode().startswith("msmqwire: no acknowledgment within 5 s: the session is open")
 
 
 @pytest.mark.parametrize(

@@ -366,6 +366,9 @@ def test_expired_messages_are_reported_once() -> None:
                 await client.acknowledged()
             await client.send(message(b"a", recoverable=True))  # an express one is acknowledged after ten seconds
             await client.acknowledged()
+            await client.send(expired)  # now the session is open
+            with pytest.raises(SessionError, match="1 message expired"):
+                await client.acknowledged()
 
     asyncio.run(main())
     assert store.bodies == [b"a"]

@@ -376,6 +376,18 @@ def test_expired_message_is_not_sent() -> None:
     assert len(initiator.outgoing) == 1
 
 
+def test_message_that_expires_as_it_is_sent_is_reported_at_once() -> None:
+    """Its event does not wait for a timer or the peer."""
+    initiator = open_initiator(Initiator(OWN, wall_clock=lambda: 1000.5))
+    initiator.send(message(time_to_reach_queue=0), 1.0)
+    assert len(initiator.outgoing) == 0
+    deadline = initiator.next_deadline()
+    assert deadline is not None
+    assert deadline <= 1.0
+    assert initiator.handle_deadline(1.0) == [MessageExpired(1)]
+    assert initiator.next_deadline() == 300.0
+
+
 def test_second_connection_is_refused() -> None:
     initiator = open_initiator(Initiator(OWN))
     with pytest.raises(RuntimeError, match="has a connection"):
