@@ -20,6 +20,7 @@ from msmqwire.net.session_client import SESSION_PORT
 from msmqwire.net.session_link import Link, reason_of
 from msmqwire.net.socket_errors import error_name
 from msmqwire.session import (
+    LARGEST_PACKET,
     Acceptor,
     Event,
     MessageDisregarded,
@@ -60,6 +61,8 @@ class SessionServer:
     max_sessions, max_sessions_per_address : int
         Further connections take the place of the longest waiting one that has not initialized its session; if there is
         none, they are refused. An IPv6 address counts with its network of 64 bits.
+    max_incomplete_bytes : int
+        Bytes of incomplete packets of all sessions. Beyond it the session with the most of them is ended.
     watch : callable, optional
         Called with each event, and the address of the peer.
 
@@ -96,12 +99,15 @@ class SessionServer:
         limit: MessageLimit | None = None,
         max_sessions: int = 4096,
         max_sessions_per_address: int = 1024,
+        max_incomplete_bytes: int = 512 << 20,
         watch: Callable[[Event, str], None] | None = None,
     ) -> None:
         if not 0 <= port < 65536:
             raise ValueError(f"port is {port}: not from 0 to 65535")
         if min(max_sessions, max_sessions_per_address) < 1:
             raise ValueError("max_sessions and max_sessions_per_address are at least 1")
+        if max_incomplete_bytes < LARGEST_PACKET:
+            raise ValueError(f"max_incomplete_bytes is {max_incomplete_bytes}: not at least {LARGEST_PACKET}")
         self.identifier = identifier or uuid4()
         self._handler = handler
         self._host = host
@@ -117,6 +123,8 @@ class SessionServer:
         self._limit = limit
         self._max_sessions = max_sessions
         self._max_sessions_per_address = max_sessions_per_address
+        self._max_incomplete_bytes = max_incomplete_bytes
+        self._incomplete_bytes = 0
         self._watch = watch
         self._lock = asyncio.Lock()
         self._sessions: dict[asyncio.Task[None], _AcceptedSession] = {}
@@ -262,6 +270,17 @@ class SessionServer:
             pass  # the loop ends, and asyncio of Python 3.11 reports a task that was cancelled as an error
         except Exception:
             _LOG.exception("the messages of %s could not be stored, and are not acknowledged", address)
+        finally:
+            self._count_incomplete(session, 0)
+
+    def _count_incomplete(self, session: _AcceptedSession, kept: int) -> None:
+        """Count the bytes of an incomplete packet that a session keeps, and end one if all keep too many."""
+        self._incomplete_bytes += kept - session.incomplete_bytes
+        session.incomplete_bytes = kept
+        if self._incomplete_bytes > self._max_incomplete_bytes:
+            largest = max(self._sessions.values(), key=lambda each: each.incomplete_bytes)
+            largest.abort()
+            self._count_incomplete(largest, 0)
 
     def _rivals(self, address: str) -> list[_AcceptedSession] | None:
         """The sessions of which one has to make room for another of an address; None if there is room."""
@@ -292,8 +311,7 @@ class SessionServer:
 def _abort_one_that_waits(sessions: Sequence[_AcceptedSession]) -> bool:
     for session in sessions:
         if not session.acceptor.is_open and not session.is_aborted:
-            session.is_aborted = True
-            session.link.abort()
+            session.abort()
             return True
     return False
 
@@ -315,6 +333,7 @@ class _AcceptedSession:
         self.network = network_of(address)
         self.is_aborted = False
         self.is_refused = refused
+        self.incomplete_bytes = 0
         self.acceptor = server._new_acceptor(refuses=lambda _: "there are too many sessions" if refused else None)
         self.acceptor.connection_made(asyncio.get_running_loop().time())
         self.link = Link(self.acceptor, reader, writer, self._handle, self._notify, server._lock)
@@ -322,7 +341,13 @@ class _AcceptedSession:
     def leave(self) -> None:
         self.link.leave()
 
+    def abort(self) -> None:
+        self.is_aborted = True
+        self.link.abort()
+
     async def _handle(self, events: Sequence[Event]) -> None:
+        if not self.is_aborted:
+            self._server._count_incomplete(self, self.acceptor.incomplete_bytes)
         received = [event for event in events if isinstance(event, MessageReceived)]
         if received:
             try:

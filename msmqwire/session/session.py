@@ -130,6 +130,11 @@ class Session(ABC):
         """Bytes of messages that were sent on this session and are not acknowledged on it."""
         return self._unacked_bytes
 
+    @property
+    def incomplete_bytes(self) -> int:
+        """Bytes of a packet of which the rest has not come."""
+        return len(self._reader)
+
     def send(self, message: mqqb.UserMessage, now: float) -> int:
         """Send a message as soon as the session and its window allow, and return its MessageID.
 

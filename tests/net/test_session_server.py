@@ -161,6 +161,36 @@ def test_connections_that_are_refused_make_no_room() -> None:
     asyncio.run(main())
 
 
+def test_incomplete_packets_of_all_sessions_are_limited() -> None:
+    """The session with the most bytes of one ends; the bytes of those that are complete, or gone, do not count."""
+    store, half = Store(), 2 << 20
+
+    async def main() -> None:
+        async with net.serve(store, port=0, max_incomplete_bytes=3 * half) as server:
+            peers = [await peer_of(server) for _ in range(3)]
+            packets = [UserMessage(GUID.bytes_le, number, bytes(2 * half - 1000)).pack() for number in range(3)]
+            for peer in peers:
+                await peer.initiate()
+            sizes = [half // 2, half + half // 2, half // 2]
+            for peer, packet, size in zip(peers, packets, sizes, strict=True):
+                peer.writer.write(packet[:size])
+            await until(lambda: server._incomplete_bytes == sum(sizes))
+            peers[0].writer.write(packets[0][sizes[0] : sizes[0] + half])
+            assert await peers[1].packet() is None
+            peers[0].writer.write(packets[0][sizes[0] + half :])
+            await until(lambda: len(store.bodies) == 1)
+            peers[2].writer.write(packets[2][sizes[2] :])
+            await until(lambda: len(store.bodies) == 2)
+            assert (server.sessions, server._incomplete_bytes) == (2, 0)
+            peers[0].writer.write(packets[1][:half])
+            await until(lambda: server._incomplete_bytes == half)
+            peers[0].writer.close()
+            await until(lambda: server.sessions == 1)
+            assert server._incomplete_bytes == 0
+
+    asyncio.run(main())
+
+
 def test_errors_in_accepting_end_nothing(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     """One that waits makes room; the error is logged once."""
     store = Store()

@@ -411,6 +411,8 @@ def test_parameters_are_checked() -> None:
         net.serve(Store(), port=65536)
     with pytest.raises(ValueError, match="at least 1"):
         net.serve(Store(), max_sessions=0)
+    with pytest.raises(ValueError, match="max_incomplete_bytes is 1"):
+        net.serve(Store(), max_incomplete_bytes=1)
 
 
 def test_reference_message_is_read() -> None:
