@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import select
 import stat
 from collections.abc import Sequence
 from typing import IO, TYPE_CHECKING, Any
@@ -99,11 +100,16 @@ def _print(file: IO[bytes], received: Sequence[MessageReceived]) -> None:
     if _is_file(file):
         with open(file.fileno(), "ab", buffering=0, closefd=False) as unbuffered:
             _append(unbuffered, received)
-        return
-    lines = _lines(received)
-    # The reader of a pipe may take nothing for as long as it likes
-    with signals.raised():
-        file.write(lines)
+    else:
+        write_at_once(file, _lines(received))
+
+
+def write_at_once(file: IO[bytes], data: bytes) -> None:
+    """Write to a pipe or another output; a signal that asks to stop ends the wait for a reader that takes nothing."""
+    if hasattr(select, "poll") and _has_descriptor(file):  # Windows has no poll
+        signals.write_until_stopped(file.fileno(), data)
+    else:
+        file.write(data)
         file.flush()
 
 
@@ -138,10 +144,15 @@ def _last_byte(file: io.FileIO, end: int) -> bytes:
 
 
 def _is_file(file: IO[bytes]) -> bool:
+    return _has_descriptor(file) and stat.S_ISREG(os.fstat(file.fileno()).st_mode)
+
+
+def _has_descriptor(file: IO[bytes]) -> bool:
     try:
-        return stat.S_ISREG(os.fstat(file.fileno()).st_mode)
+        file.fileno()
     except io.UnsupportedOperation:  # of a stream in memory
         return False
+    return True
 
 
 def rows_of(received: Sequence[MessageReceived]) -> Any:

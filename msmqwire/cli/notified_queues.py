@@ -6,9 +6,10 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from msmqwire.cli import signals
-from msmqwire.cli.console import CommandError, print_json
+from msmqwire.cli.console import CommandError, OutputErrors, json_line
 from msmqwire.cli.enterprise import is_url, open_directory
+from msmqwire.cli.message_files import write_at_once
+from msmqwire.cli.target import standard_output
 from msmqwire.errors import DirectoryError
 
 if TYPE_CHECKING:
@@ -70,11 +71,10 @@ class NotifiedQueues:
         """Apply messages, and print a line of JSON for each decision."""
         from msmqwire.notification.envelope import Envelope
 
-        # The reader of a pipe, or a directory, may take as long as it likes
-        with signals.raised():
-            for each in received:
-                for record in self._processor.process(each.message.body, Envelope.of(each.message)):
-                    print_json(self._as_json(record))
+        for each in received:
+            for record in self._processor.process(each.message.body, Envelope.of(each.message)):
+                with OutputErrors("standard output"):
+                    write_at_once(standard_output().buffer, json_line(self._as_json(record)).encode() + b"\n")
 
     def _as_json(self, record: Record) -> dict[str, Any]:
         from msmqwire.notification.audit import Changed, Created, Deleted, Disregarded, Ignored

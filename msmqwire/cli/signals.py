@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import signal
 import threading
 from collections.abc import Callable, Coroutine, Iterator, Mapping
@@ -15,6 +16,8 @@ Handler: TypeAlias = Callable[[int, FrameType | None], object]
 
 # Windows has no SIGHUP
 _STOPPING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+
+_POLL_MILLISECONDS = 100
 
 
 class Stopped(BaseException):
@@ -49,6 +52,32 @@ def deferred() -> Iterator[None]:
         yield
     if held:
         raise Stopped(held[0])
+
+
+def write_until_stopped(descriptor: int, data: bytes) -> None:
+    """Write to a pipe whose reader may take nothing for as long as it likes.
+
+    A signal that asks to stop ends the wait for the reader with ``Stopped``. If the reader takes all of the data, the
+    signal is raised again at the end.
+    """
+    held: list[int] = []
+
+    def hold(number: int, _: FrameType | None) -> None:
+        held.append(number)
+
+    waiting = select.poll()
+    waiting.register(descriptor, select.POLLOUT)
+    rest = memoryview(data)
+    with handled(_on_stopping(hold)):
+        while rest:
+            # A signal may come just before the wait
+            while not waiting.poll(_POLL_MILLISECONDS):
+                if held:
+                    raise Stopped(held[0])
+            # A pipe that is ready takes as much without a wait
+            rest = rest[os.write(descriptor, rest[: select.PIPE_BUF]) :]
+    for number in held:
+        signal.raise_signal(number)
 
 
 def run_until_stopped(main: Coroutine[Any, Any, Result]) -> Result:
