@@ -44,7 +44,7 @@ class MessageOutput:
         if not os.access(directory, os.W_OK | os.X_OK):
             raise CommandError(f"cannot write {directory}: no permission to make files in it")
 
-    def write(self, received: Sequence[MessageReceived]) -> None:
+    async def write(self, received: Sequence[MessageReceived]) -> None:
         """Write messages; those that are recoverable are on disk when it returns, unless the output is no file.
 
         Raises

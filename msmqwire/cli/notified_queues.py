@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -67,12 +68,14 @@ class NotifiedQueues:
         except ValueError as error:
             raise CommandError(f"{source}: {error}; msmqwire directory check finds what else is wrong") from None
 
-    def write(self, received: Sequence[MessageReceived]) -> None:
+    async def write(self, received: Sequence[MessageReceived]) -> None:
         """Apply messages, and print a line of JSON for each decision."""
         from msmqwire.notification.envelope import Envelope
 
         for each in received:
-            for record in self._processor.process(each.message.body, Envelope.of(each.message)):
+            # It may wait for the directory, and pings and other sessions must not; one batch is written at a time
+            records = await asyncio.to_thread(self._processor.process, each.message.body, Envelope.of(each.message))
+            for record in records:
                 with OutputErrors("standard output"):
                     write_at_once(standard_output().buffer, json_line(self._as_json(record)).encode() + b"\n")
 

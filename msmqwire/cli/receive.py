@@ -185,11 +185,7 @@ class _Receiver:
     async def store(self, received: Sequence[MessageReceived]) -> None:
         """Write messages; an error ends the command, and they are not acknowledged."""
         try:
-            if isinstance(self._output, NotifiedQueues):
-                # It may wait for the directory, and pings and other sessions must not; one batch is stored at a time
-                await asyncio.to_thread(self._output.write, received)
-            else:
-                self._output.write(received)
+            await self._output.write(received)
         except (OSError, MsmqWireError, signals.Stopped) as error:
             if not self.ended.done():
                 self.ended.set_exception(error)

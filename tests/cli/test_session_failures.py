@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import fcntl
 import json
@@ -99,12 +100,12 @@ def test_messages_that_cannot_all_be_written_are_not_written(tmp_path: Path) -> 
         return MessageReceived(message, mqqb.encode(message))
 
     output = MessageOutput(str(tmp_path))
-    output.write([received("first"), received("second")])
+    asyncio.run(output.write([received("first"), received("second")]))
     before = [file.read_bytes() for file in sorted(tmp_path.iterdir())]
     assert len(before) == 2
     (tmp_path / "private$_third.jsonl").mkdir()
     with pytest.raises(CommandError, match=r"third\.jsonl: Is a directory"):
-        output.write([received(name) for name in ("first", "fourth", "second", "third")])
+        asyncio.run(output.write([received(name) for name in ("first", "fourth", "second", "third")]))
     (tmp_path / "private$_third.jsonl").rmdir()
     after = {file.name: file.read_bytes() for file in sorted(tmp_path.iterdir())}
     assert after.pop("private$_fourth.jsonl") == b""
