@@ -343,10 +343,17 @@ def _rewrite_queues(
 
 
 def _replaced(data: bytes, guids: list[bytes], pseudonyms: Pseudonyms) -> bytes:
-    for guid in guids:
-        for wire in (guid, UUID(bytes=guid).bytes_le):
-            data = data.replace(wire, _guid(wire, pseudonyms))
-    return data
+    known = {wire: _guid(wire, pseudonyms) for guid in guids for wire in (guid, UUID(bytes=guid).bytes_le)}
+    if not known:
+        return data
+    replaced, at = bytearray(data), 0
+    # In one pass: a packet of 4 MiB has room for 200,000 of them
+    while at + 16 <= len(data):
+        found = known.get(data[at : at + 16])
+        if found is not None:
+            replaced[at : at + 16] = found
+        at += 1 if found is None else 16
+    return bytes(replaced)
 
 
 def _notification(body: bytes, pseudonyms: Pseudonyms) -> bytes | None:

@@ -44,6 +44,8 @@ _FURTHER_IDEOGRAPHS, _FURTHER_COUNT = 0x20000, 0xA6D0
 # Bytes of IPv4 addresses by their digits; 127, and 224 and above, begin no address of a host
 _BYTES = tuple(tuple(map(str, numbers)) for numbers in (range(1, 10), range(10, 100), range(100, 255)))
 _FIRST_BYTES = (*_BYTES[:2], tuple(text for text in _BYTES[2] if int(text) < 224 and text != "127"))
+#: Letters of a word on which the next one depends as they are: more are digested, for a text may be one word of 2 MiB.
+_MOST_SEEN = 128
 _NT_AUTHORITY, _DOMAIN, _FIRST_ACCOUNT = 5, 21, 1000
 _WELL_KNOWN = 2
 
@@ -71,7 +73,7 @@ class Pseudonyms:
         self._key = key
         self._order = lru_cache(maxsize=1 << 16)(self._shuffled)
         self.guid = lru_cache(maxsize=1 << 16)(self._guid)
-        self._word = lru_cache(maxsize=1 << 16)(self._pseudonym)
+        self._short_word = lru_cache(maxsize=1 << 16)(self._pseudonym)
 
     def _digest(self, *parts: str | bytes) -> bytes:
         message = b"".join(
@@ -176,6 +178,9 @@ class Pseudonyms:
         ends = [f"{number:0{len(old)}x}" for old, number in zip(last[::-1], mapped[::-1], strict=False)][::-1]
         return ":".join(texts) + ("::" if "::" in text else "") + ":".join(ends)
 
+    def _word(self, word: str) -> str:
+        return self._short_word(word) if len(word) <= _MOST_SEEN else self._pseudonym(word)
+
     def _pseudonym(self, word: str) -> str:
         """The pseudonym of a word in small letters.
 
@@ -199,6 +204,8 @@ class Pseudonyms:
                         if further
                         else _IDEOGRAPHS + number % _IDEOGRAPH_COUNT
                     )
+                if len(seen) == _MOST_SEEN:
+                    seen = self._digest("seen", seen).hex()
                 seen += letters[place]
         return "".join(letters)
 

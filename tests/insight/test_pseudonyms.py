@@ -222,3 +222,28 @@ def test_a_pseudonym_is_the_same_in_every_version(text: str, pseudonym: str) -> 
 def test_a_short_key_is_refused() -> None:
     with pytest.raises(ValueError, match="at least 16 bytes, not 15"):
         Pseudonyms(bytes(15))
+
+
+def test_the_work_for_a_word_grows_with_its_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each letter depends on all before it; to digest these for each letter took hours for a text of one word."""
+    digest, work = Pseudonyms._digest, []
+
+    def counted(self: Pseudonyms, *parts: str | bytes) -> bytes:
+        work.append(sum(map(len, parts)))
+        return digest(self, *parts)
+
+    monkeypatch.setattr(Pseudonyms, "_digest", counted)
+    sums = []
+    for size in (500, 1000, 2000):
+        work.clear()
+        assert len(Pseudonyms(bytes(16)).text("x" * size)) == size
+        sums.append(sum(work))
+    assert sums[2] - sums[1] <= 2.1 * (sums[1] - sums[0])
+
+
+@pytest.mark.parametrize("place", [0, 127, 128, 129, 299])
+def test_a_long_word_depends_on_each_letter(place: int) -> None:
+    word = "x" * 300
+    found = {PSEUDONYMS.text(word[:place] + letter + word[place + 1 :]) for letter in ascii_lowercase}
+    assert len(found) == len(ascii_lowercase)
+    assert all(len({text[at] for text in found}) > 5 for at in (0, 150, 299))
