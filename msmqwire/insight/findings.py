@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -130,8 +131,11 @@ def _lengths_at_fault(batch: pa.RecordBatch, block: Block) -> Iterator[tuple[int
     offsets = numbers(pc.struct_field(fault, "offset"))
     frames, starts = (numbers(plain(batch.column(name))) for name in ("frame", "stream_offset"))
     all_frames, all_starts = (np.asarray(block.capture[name]) for name in ("frame", "stream_offset"))
-    for row in chosen.tolist():
-        (at,) = np.flatnonzero((all_frames == frames[row]) & (all_starts == starts[row]))[:1]
+    order = np.argsort(all_frames, kind="stable")
+    wanted = frames[chosen].astype(all_frames.dtype)
+    first, end = np.searchsorted(all_frames, wanted, "left", order), np.searchsorted(all_frames, wanted, "right", order)
+    for row, some in zip(chosen.tolist(), map(slice, first, end), strict=True):
+        at = order[some][all_starts[order[some]] == starts[row]][0]
         payload, offset = bytes(block.payloads[int(at)] or b""), int(offsets[row])
         yield row, int.from_bytes(payload[offset : offset + 4], "little"), len(payload) - offset - 4
 
@@ -158,9 +162,11 @@ class Detector:
         self._rules = [rule for rule in RULES if self._expected or not rule.needs_expected]
         self._files = Files()
         self._groups: dict[str, Groups] = {}
-        self._probes: dict[_Ends, tuple[str, pa.Table]] = {}
+        self._probes: dict[_Ends, tuple[str, dict[str, Any]]] = {}
         # Rows of an unknown protocol, until a packet follows in their connection: then they are the end of one
-        self._unknown: dict[_Ends, pa.Table] = {}
+        self._unknown: dict[_Ends, dict[str, Any]] = {}
+        # Of the rows of each rule: what is kept of them is not a slice, which would keep all rows of its batch
+        self._schemas: dict[str, pa.Schema] = {}
 
     def add(self, table: str, batch: pa.RecordBatch) -> None:
         """Apply the rules to rows of a table, with at least its ``COLUMNS``."""
@@ -187,6 +193,7 @@ class Detector:
             return
         values = _values(rows, between_hosts="src" in evidence)
         found = rows.table(None if count == len(rows) else mask, **evidence, **values)
+        self._schemas[rule.name] = found.schema
         if rule.name not in self._groups:
             self._groups[rule.name] = Groups(
                 tuple(evidence), {name: how for name, how in _VALUES.items() if name in values}, _LIMIT
@@ -196,21 +203,23 @@ class Detector:
         self._groups[rule.name].add(found)
         if rule.probe:
             columns = [found[name].to_pylist() for name in ("dst", "dst_port", "src", "src_port")]
-            evidence_of = found.select(list(evidence))
-            for row, ends in enumerate(zip(*columns, strict=True)):
+            evidence_of = found.select(list(evidence)).to_pylist()
+            for ends, same in zip(zip(*columns, strict=True), evidence_of, strict=True):
                 if len(self._probes) < _LIMIT or ends in self._probes:
-                    self._probes[ends] = rule.name, evidence_of.slice(row, 1)
+                    self._probes[ends] = rule.name, same
 
     def _without_unknown(self, rule: Rule, found: pa.Table) -> pa.Table:
         """Rows of known protocols; the others wait for a packet in their connection, as many as the limit."""
-        protocols = found["protocol"].to_pylist()
-        columns = [found[name].to_pylist() for name in ("src", "src_port", "dst", "dst_port")]
-        for row, ends in enumerate(zip(*columns, strict=True)):
-            if protocols[row] == UNKNOWN:
-                self._unknown.setdefault(ends, found.slice(row, 1))
-        while len(self._unknown) > _LIMIT:
-            self._groups[rule.name].add(self._unknown.pop(next(iter(self._unknown))))
+        for row in found.filter(pc.equal(found["protocol"], UNKNOWN)).to_pylist():
+            self._unknown.setdefault((row["src"], row["src_port"], row["dst"], row["dst_port"]), row)
+        self._add_unknown(len(self._unknown) - _LIMIT)
         return found.filter(pc.not_equal(found["protocol"], UNKNOWN))
+
+    def _add_unknown(self, count: int) -> None:
+        """Add the first rows of an unknown protocol to the findings."""
+        if count > 0:
+            rows = [self._unknown.pop(ends) for ends in list(islice(self._unknown, count))]
+            self._groups["other-protocol"].add(pa.Table.from_pylist(rows, self._schemas["other-protocol"]))
 
     def _forget_unknown(self, batch: pa.RecordBatch) -> None:
         """Forget streams of an unknown protocol of connections in which there is a packet, in either direction."""
@@ -232,7 +241,7 @@ class Detector:
         rows = Rows(_chosen(batch, numbers(pc.is_in(batch.column("dst_port"), ports)) != 0), self._files)
         columns = [rows[name].to_pylist() for name in ("src", "src_port", "dst", "dst_port")]
         answers: dict[str, list[int]] = {}
-        evidence: dict[str, list[pa.Table]] = {}
+        evidence: dict[str, list[dict[str, Any]]] = {}
         for row, ends in enumerate(zip(*columns, strict=True)):
             if ends in self._probes:
                 name, same = self._probes[ends]
@@ -240,17 +249,14 @@ class Detector:
                 evidence.setdefault(name, []).append(same)
         for name, found in answers.items():
             answer = rows.table(**_values(rows, answer=True)).take(integers(np.array(found)))
-            for key, values in zip(
-                evidence[name][0].schema.names, pa.concat_tables(evidence[name]).columns, strict=True
-            ):
+            schema = pa.schema([self._schemas[name].field(key) for key in evidence[name][0]])
+            for key, values in zip(schema.names, pa.Table.from_pylist(evidence[name], schema).columns, strict=True):
                 answer = answer.append_column(key, values)
             self._groups[name].add(answer)
 
     def findings(self) -> list[Finding]:
         """The findings, the most severe first, then in the order of the rules, those with the most packets first."""
-        for found in self._unknown.values():
-            self._groups["other-protocol"].add(found)
-        self._unknown.clear()
+        self._add_unknown(len(self._unknown))
         rules = sorted(self._rules, key=lambda rule: SEVERITIES.index(rule.severity))
         return [finding for rule in rules if rule.name in self._groups for finding in self._of(rule)]
 

@@ -7,11 +7,14 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 from msmqwire.capture.table_rows import arrow_schema
+from msmqwire.insight import findings
 from msmqwire.insight.findings import CapturedRows, Detector, Finding
+from msmqwire.insight.groups import Groups
 from msmqwire.insight.rules import COLUMNS, RULES
 from tests.insight.captures import FIRST, SECOND, THIRD, message, stream, vector, write
 
@@ -355,3 +358,53 @@ def test_a_server_that_is_not_expected(address: str, expected: tuple[str, ...], 
 def test_a_reply_without_an_address_is_no_finding() -> None:
     detector = detect(("topology", [{"type": "reply", "src": None}]), expected=("10.0.0.0/8",))
     assert names(detector) == []
+
+
+# --- Captures that are made to be slow, or to take memory ---
+
+
+def foreign(port: int, data: bytes = b"\xff\xff") -> dict[str, Any]:
+    fault = {"code": "bad_signature", "field": "BaseHeader.Signature", "offset": 4}
+    return {"src_port": port, "dst_port": 1801, "stream_offset": 0, "unrecognized": data, "fault": fault}
+
+
+def test_streams_of_an_unknown_protocol_above_the_limit_are_added_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(findings, "_LIMIT", 10)
+    added = []
+    add = Groups.add
+    monkeypatch.setattr(Groups, "add", lambda self, table: (added.append(table.num_rows), add(self, table)))
+    (finding,) = detect(("messages", [foreign(port) for port in range(500)])).findings()
+    assert finding.evidence["packets"] == 500
+    assert len(added) <= 3
+
+
+def envelope(port: int) -> dict[str, Any]:
+    fault = {"code": "bad_size", "field": "SRMPEnvelopeHeader.DataLength", "offset": 9}
+    return {"src_port": port, "dst_port": 1801, "fault": fault}
+
+
+@pytest.mark.parametrize("row", [foreign, envelope])
+def test_what_waits_for_an_answer_keeps_no_other_rows(row: Any) -> None:
+    detector, batches, rows = Detector(), 20, 1000
+    schema = arrow_schema("messages", COLUMNS["messages"], dictionaries=False)
+    for name in ("length", "after"):
+        schema = schema.append(pa.field(name, pa.int64()))
+    before = pa.total_allocated_bytes()
+    for number in range(batches):
+        ports = [number, *[50_000] * (rows - 1)]
+        made = {**dict.fromkeys(schema.names), **BASE, "frame": 1, "length": (1 << 31) + 10, "after": 20}
+        detector.add("messages", pa.RecordBatch.from_pylist([{**made, **row(port)} for port in ports], schema))
+    assert pa.total_allocated_bytes() - before < batches * rows
+
+
+def test_a_length_at_fault_is_looked_up_in_few_packets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not in all packets of its block, as many times as there are such lengths."""
+    number, searched = 50, []
+    search = np.flatnonzero
+    monkeypatch.setattr(np, "flatnonzero", lambda values: (searched.append(len(values)), search(values))[1])
+    path = write(tmp_path / "x.pcap", stream([vector("http-body-offset-wraps")] * number))
+    with CapturedRows(path) as reader:
+        found = [row for table, batch in reader if table == "messages" for row in batch.to_pylist()]
+    assert len(found) == number
+    assert all(row["length"] >= 1 << 31 for row in found)
+    assert sum(searched) <= 4 * number
