@@ -123,6 +123,7 @@ _CREATE, _CHANGE, _DELETE = map(OPERATIONS.index, ("create", "change", "delete")
 _QUEUE, _MACHINE = map(OBJECTS.index, ("queue", "machine"))
 _PUBLIC = QUEUE_TYPES.index("public")
 _BAD_VERSION = "bad_version"
+_LONGEST_KEPT = 1024  # characters of a path whose rule is kept: a packet has room for a path of 2 MiB
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,8 +308,8 @@ def _rule_against(update: NotificationUpdate) -> Rule | None:
     if command == "delete":
         return None if by_guid else Rule.NO_GUID
     if command == "change":
-        return None if by_guid else rule_against_pathname(update.path_name)
-    return rule_against_pathname(first_values(update.properties).get(PROPID_Q_PATHNAME) or update.path_name)
+        return None if by_guid else rule_against_pathname(update.path_name or "")
+    return rule_against_pathname(first_values(update.properties).get(PROPID_Q_PATHNAME) or update.path_name or "")
 
 
 def first_values(properties: Iterable[tuple[int, Any]]) -> dict[int, Any]:
@@ -469,15 +470,21 @@ def _rules_against_pathnames(texts: TextColumn, places: NDArray[np.integer]) -> 
     return against
 
 
-@lru_cache(maxsize=1 << 16)
 def rule_against_pathname(pathname: str) -> Rule | None:
     r"""The rule by which no public queue can be at a path, or None ([MS-MQDMPR] 3.1.7.1.3, step 1).
 
     >>> rule_against_pathname(r"here\private$\orders")
     <Rule.PRIVATE_QUEUE: 'private_queue'>
     """
+    return (_rule_against_short if len(pathname) <= _LONGEST_KEPT else _rule_against_parsed)(pathname)
+
+
+def _rule_against_parsed(pathname: str) -> Rule | None:
     try:
         parsed = parse_path_name(pathname)
     except FormatNameError:
         return Rule.PATHNAME
     return None if parsed.queue_type == "public" else Rule.PRIVATE_QUEUE
+
+
+_rule_against_short = lru_cache(maxsize=1 << 16)(_rule_against_parsed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import sys
 import tempfile
 from collections import Counter
 from functools import partial
@@ -24,7 +25,16 @@ from msmqwire.insight.findings import CapturedRows, Detector
 from msmqwire.mqcn.schema import STRICT
 from msmqwire.notification.audit import Disregarded, Ignored
 from msmqwire.notification.envelope import AuthenticationLevel, Envelope
-from msmqwire.notification.judgement import Judgement, Outcome, Rule, Senders, Unverified, judge, judge_batch
+from msmqwire.notification.judgement import (
+    Judgement,
+    Outcome,
+    Rule,
+    Senders,
+    Unverified,
+    judge,
+    judge_batch,
+    rule_against_pathname,
+)
 from msmqwire.notification.processor import NotificationProcessor
 from msmqwire.notification.replay import replay
 from tests.notification.sent import (
@@ -263,3 +273,11 @@ def test_the_violations_of_strict_decoding_stand_once() -> None:
     """What is a fault when decoded strictly is what a receiver disregards."""
     for name, flag in mqcn.Violation.__members__.items():
         assert (flag & STRICT != 0) == (name in ("TRAILING_BYTES", "PATH_NAME_SYNTAX", "PROPERTY_COUNT"))
+
+
+@pytest.mark.parametrize("pathname", ["a\\b" + "b" * 100_000, "a" * 100_000])
+def test_long_paths_are_not_kept(pathname: str) -> None:
+    """A peer chooses them, and rules are kept of 65,536."""
+    before = sys.getrefcount(pathname)
+    assert rule_against_pathname(pathname) is Rule.PATHNAME
+    assert sys.getrefcount(pathname) == before

@@ -34,11 +34,12 @@ _LONGEST_BESIDE = 44  # a longer text stands below its label
 _GUID = 36
 _GAP = "  "
 _MOST_REPEATED = 1000  # of RE2
+_LONGEST_KEPT = 1000  # characters of a line whose folds are kept: a text may be one line of 2 MiB
 # Characters that may take no column of a terminal or two; the Latin ones, arrow and ellipsis take one
 _MAYBE_WIDE = re.compile("[^ -\u02ff→…]")
 _MAYBE_WIDE_RE2 = r"[^ -\x{2ff}→…\n]"
 _STYLES = re.compile("\x1b\\[[0-9;]*m")
-_WORD = re.compile(r"\s*\S+\s*")
+_WORD = re.compile(r"\s*\S+\s*|\s+")
 
 
 class Writer:
@@ -268,11 +269,11 @@ def _folded_lines(text: str, width: int) -> list[str]:
     """Lines no longer than a width, folded at blanks, and words at any character; folded lines lose their style."""
     lines: list[str] = []
     for line in text.split("\n"):
-        lines += [line] if _size(line) <= width else _folds(_STYLES.sub("", line), width)
+        folds = _short_folds if len(line) <= _LONGEST_KEPT else _folds
+        lines += [line] if _size(line) <= width else folds(_STYLES.sub("", line), width)
     return lines
 
 
-@lru_cache(maxsize=4096)
 def _folds(line: str, width: int) -> list[str]:
     """A line folded as rich does it, which takes five times as long."""
     if _MAYBE_WIDE.search(line):
@@ -295,6 +296,7 @@ def _folds(line: str, width: int) -> list[str]:
     return [line[begin:end].rstrip() for begin, end in parts]
 
 
+_short_folds = lru_cache(maxsize=4096)(_folds)
 _CONSOLE = Console(file=io.StringIO())
 
 
