@@ -101,6 +101,7 @@ cdef struct Reading:
 cdef void start_rows(Rows* rows, bint columns) noexcept nogil:
     memset(rows, 0, sizeof(rows[0]))
     rows.spans = rows.next = SPANS
+    rows.most_bytes = LONGEST_INPUT  # of which streams hold no more
     rows.others = OTHERS
     rows.lost = SIZES_LOST
     rows.memory = MEMORY

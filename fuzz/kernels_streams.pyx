@@ -48,6 +48,7 @@ cdef enum:
     FILES_EVERY = 4  # operations
     FIRST_PORT = 40000
     FIRST_PACKET = 4096  # as in _flows.pyx
+    MOST_BYTES = 1024  # of packets in rows
 
 cdef uint8_t[CONTENT] CONTENT_BYTES
 cdef uint16_t[CONTENT] CONTENT_SIZES  # of the packet that begins there
@@ -143,6 +144,7 @@ cdef void start_rows(Run* run) noexcept nogil:
     rows.time = TIME
     rows.src_port = SRC_PORT
     rows.stream_offset = STREAM_OFFSET
+    rows.most_bytes = MOST_BYTES
     rows.packets = run.first_packets
     rows.file_count = run.first_files
     run.seen = 0

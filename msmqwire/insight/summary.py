@@ -46,6 +46,7 @@ _GROUPS_OF = {"queues": "flows"}
 # stay in the cache while many rows are added to them
 _MOST_WAITING = 1 << 15
 _MOST_BATCHES = 32
+_MOST_BYTES = 16 << 20  # a row may have thousands of properties
 
 
 def schema(name: str) -> pa.Schema:
@@ -114,7 +115,11 @@ class Summary:
         if waiting and waiting[0].schema != batch.schema:
             self._add_waiting(table)
         waiting.append(batch)
-        if len(waiting) >= _MOST_BATCHES or sum(each.num_rows for each in waiting) >= _MOST_WAITING:
+        if (
+            len(waiting) >= _MOST_BATCHES
+            or sum(each.num_rows for each in waiting) >= _MOST_WAITING
+            or sum(each.nbytes for each in waiting) >= _MOST_BYTES
+        ):
             self._add_waiting(table)
 
     def _add_waiting(self, table: str) -> None:

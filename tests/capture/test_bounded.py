@@ -145,6 +145,22 @@ def test_memory_of_captures(family: str, form: str, times: int) -> None:
     assert memory_of(lambda: read_all(compressed)) <= min(96 << 20, 30 * size)
 
 
+def test_packets_that_end_in_one_window_are_in_several_blocks() -> None:
+    """Streams that lack a byte each hold 64 MiB: in one block they took gigabytes in some tables."""
+    size, count = 300_000, 40
+    packets = build.message(bytes(size))
+    frames = []
+    for host in range(count):
+        for start in range(0, len(packets) - 1, 60_000):
+            part = packets[start : min(start + 60_000, len(packets) - 1)]
+            frames.append(packet(segment(part, 1 + start, src=f"10.0.1.{host}")))
+    frames += [packet(segment(packets[-1:], len(packets), src=f"10.0.1.{host}")) for host in range(count)]
+    with capture.open(io.BytesIO(START + b"".join(frames)), block_size=1 << 16) as blocks:
+        sizes = [(len(block), block.payloads.nbytes) for block in blocks]
+    assert sum(rows for rows, _ in sizes) == count
+    assert max(nbytes for _, nbytes in sizes) <= (1 << 16) + (1 << 18) + 2 * size
+
+
 def message(**fields: Any) -> bytes:
     return mqqb.encode(mqqb.UserMessage(**fields))
 

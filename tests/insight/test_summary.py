@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -354,3 +355,15 @@ def test_batches_of_other_types_follow_each_other(busy: Path) -> None:
     assert summary.rows("messages") == 2 * summary_of(busy).rows("messages")
     with pytest.raises(KeyError, match="messages: no column file"):
         summary.add("messages", pa.RecordBatch.from_pydict({"frame": [1]}))
+
+
+def test_few_rows_with_many_properties_do_not_wait_in_memory(tmp_path: Path) -> None:
+    update = b"\1\1" + bytes(56) + b"\xff" + struct.pack("<I", 104) * 255 + bytes(255)
+    body = bytes((1, 100)) + update * 100
+    path = write(tmp_path / "x.pcap", stream([message(queue="OS:server\\private$\\notify_queue$", body=body)] * 40))
+    summary, most = Summary(), 0
+    for table, batch in read_tables(path, columns=COLUMNS, block_size=1 << 18):
+        summary.add(table, batch)
+        most = max(most, sum(each.nbytes for each in summary._waiting[table]))
+    assert summary.rows("notifications") == 4000
+    assert most < 16 << 20

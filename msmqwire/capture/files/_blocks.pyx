@@ -157,6 +157,7 @@ cdef Rows rows_of(Pool pool, Buffer spans, Batch columns) except *:
     cdef size_t most = pool.most_rows
     memset(&rows, 0, sizeof(rows))
     rows.spans = rows.next = <Span*>spans.data
+    rows.most_bytes = LARGEST_RECORD + pool.block_size  # of a window
     rows.others = <uint32_t*>pool.others.data
     rows.lost = <Lost*>pool.lost.data
     rows.memory = <void**>pool.memory.data

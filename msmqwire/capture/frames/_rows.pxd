@@ -41,6 +41,7 @@ cdef struct Rows:
     Span* next         # after the last one
     size_t count       # inside a kernel, only with columns
     size_t nbytes
+    size_t most_bytes  # with more than these, no further packet of a stream is added
     bint columns       # some column is built
     const Selection* selection  # of the payloads that give rows; NULL for all
     uint8_t* presence

@@ -21,10 +21,12 @@ cdef inline bint has_room(const Rows* rows, size_t size) noexcept nogil:
     """Whether the rows can take all packets and runs that end in ``size`` more bytes of a stream.
 
     Each BaseHeader may end a run and begin a packet; the rows may be of the files of a run, a packet and these bytes.
+    Packets that were assembled may have more bytes than a window: as many as all streams hold end in one, if their last
+    bytes follow each other.
     """
     return (
         MOST_PACKETS - rows.packets >= 2 * (size // BASE_HEADER_SIZE + 2) and MOST_FILES - rows.file_count >= 3
-        and rows.path_count < MOST_PATHS
+        and rows.path_count < MOST_PATHS and rows.nbytes <= rows.most_bytes
     )
 
 
