@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
@@ -85,6 +86,7 @@ class Summary:
             for name, section in _GROUPS.items()
         }
         self._waiting: dict[str, list[pa.RecordBatch]] = {}
+        self._waiting_bytes: Counter[str] = Counter()
 
     def __repr__(self) -> str:
         totals = self.records("totals")
@@ -115,10 +117,11 @@ class Summary:
         if waiting and waiting[0].schema != batch.schema:
             self._add_waiting(table)
         waiting.append(batch)
+        self._waiting_bytes[table] += batch.get_total_buffer_size()
         if (
             len(waiting) >= _MOST_BATCHES
             or sum(each.num_rows for each in waiting) >= _MOST_WAITING
-            or sum(each.nbytes for each in waiting) >= _MOST_BYTES
+            or self._waiting_bytes[table] >= _MOST_BYTES
         ):
             self._add_waiting(table)
 
@@ -127,6 +130,7 @@ class Summary:
         waiting = self._waiting[table]
         batch = waiting[0] if len(waiting) == 1 else _concatenated(waiting)
         waiting.clear()
+        self._waiting_bytes[table] = 0
         if not batch.num_rows:
             return
         rows = Rows(batch, self._files)
