@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable
 from uuid import UUID
 
@@ -130,6 +131,8 @@ class Both:
                 OWN.bytes_le, message_id, b"", recoverable, queue, sent_time=sent_time, time_to_reach_queue=lifetime
             )
         )
+        if self.machine.next_deadline() == -math.inf:  # it has expired
+            self.handle(self.machine.handle_deadline(self.now))
         if self.compared:
             self.reference.send_messages()
         self.check()
