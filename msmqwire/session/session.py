@@ -168,8 +168,11 @@ class Session(ABC):
         return data
 
     def next_deadline(self) -> float | None:
-        """When ``handle_deadline`` has to be called; None if no timer is running."""
-        if self._events:  # of send, which returns none
+        """When ``handle_deadline`` has to be called; None if no timer is running.
+
+        ``-inf``, which is at once, where ``send`` has left events: of a message that has expired.
+        """
+        if self._events:
             return float("-inf")
         return min(self._timers.values(), default=None)
 
