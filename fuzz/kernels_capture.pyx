@@ -29,7 +29,7 @@ from msmqwire.capture.frames._rows cimport (
 from msmqwire.capture.tcp._flows cimport NO_FLOW, StreamCounts, Streams, free_table, start_table
 from msmqwire.capture.tcp._packets cimport MESSAGE_PACKETS, SESSION_PACKETS
 from msmqwire.capture.tcp._streams cimport finish_streams
-from msmqwire.columns._payloads cimport Span
+from msmqwire.columns.payload_table cimport Span
 from msmqwire.wire._address cimport ADDRESS_SIZE, address_size
 from msmqwire.wire._transport cimport Transport
 

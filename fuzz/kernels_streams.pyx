@@ -23,7 +23,7 @@ from msmqwire.capture.tcp._flows cimport (
 )
 from msmqwire.capture.tcp._packets cimport MESSAGE_PACKETS
 from msmqwire.capture.tcp._streams cimport deliver_waiting, finish_streams, take_segment
-from msmqwire.columns._payloads cimport UNFRAMED, Span
+from msmqwire.columns.payload_table cimport UNFRAMED, Span
 from msmqwire.mqqb.framing cimport (
     BASE_HEADER_SIZE, FLAG_INTERNAL, FLAG_SESSION, NOT_A_PACKET, PACKET_SIGNATURE, VERSION_NUMBER, frame_packet,
 )

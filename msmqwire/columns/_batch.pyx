@@ -19,7 +19,8 @@ from msmqwire.columns._convert cimport (
     swapped_guids, texts_of_spans, validity_of,
 )
 from msmqwire.columns._distinct cimport distinct_addresses, distinct_format_names
-from msmqwire.columns._payloads cimport Payloads, Whole
+from msmqwire.columns._payloads cimport Payloads
+from msmqwire.columns.payload_table cimport Whole
 from msmqwire.wire._fault cimport Fault, field_name
 from msmqwire.wire._format_name cimport FormatName
 

@@ -4,7 +4,7 @@ from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, uint8_t, uint32_t
 
 from msmqwire.columns._buffer cimport Buffer
-from msmqwire.columns._payloads cimport PayloadTable
+from msmqwire.columns.payload_table cimport PayloadTable
 from msmqwire.wire._fault cimport Fault
 
 

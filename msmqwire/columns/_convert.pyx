@@ -9,7 +9,7 @@ from libc.stdint cimport int16_t, int32_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from msmqwire.columns._buffer cimport Buffer, allocate, allocate_zeroed, buffer_of_bytes, lasting
-from msmqwire.columns._payloads cimport PayloadTable, Span, payload_at
+from msmqwire.columns.payload_table cimport PayloadTable, Span, payload_at
 from msmqwire.wire.cursor cimport load_u32, load_u64
 from msmqwire.wire._fault cimport Fault, field_name
 from msmqwire.wire._guid cimport GUID_SIZE, GUID_TEXT_SIZE, format_guid, swap_guid

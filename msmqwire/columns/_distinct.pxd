@@ -3,7 +3,7 @@
 from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
-from msmqwire.columns._payloads cimport PayloadTable
+from msmqwire.columns.payload_table cimport PayloadTable
 from msmqwire.wire._format_name cimport FormatName
 
 

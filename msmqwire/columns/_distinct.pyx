@@ -9,7 +9,7 @@ from libc.string cimport memchr, memcmp
 
 from msmqwire.columns._buffer cimport Buffer, allocate, allocate_zeroed
 from msmqwire.columns._convert cimport texts_of
-from msmqwire.columns._payloads cimport PayloadTable, payload_at
+from msmqwire.columns.payload_table cimport PayloadTable, payload_at
 from msmqwire.wire._address cimport ADDRESS_FAMILY_AT, ADDRESS_SIZE, LONGEST_ADDRESS_TEXT, format_address
 from msmqwire.wire.cursor cimport load_u16, load_u64
 from msmqwire.wire._format_name cimport FormatName, format_format_name, largest_format_name_text

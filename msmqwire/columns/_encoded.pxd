@@ -6,7 +6,8 @@ from libc.stdint cimport int32_t, uint8_t
 from msmqwire.columns._batch cimport Batch
 from msmqwire.columns._buffer cimport Buffer
 from msmqwire.columns._layout cimport Columns
-from msmqwire.columns._payloads cimport PayloadTable, Payloads
+from msmqwire.columns._payloads cimport Payloads
+from msmqwire.columns.payload_table cimport PayloadTable
 
 
 cdef class Encoded(Payloads):

@@ -6,7 +6,8 @@ from libc.stdint cimport int32_t, uint8_t
 
 from msmqwire.columns._batch cimport Batch, Hold
 from msmqwire.columns._buffer cimport allocate
-from msmqwire.columns._payloads cimport LARGEST_PAYLOAD, Payloads, attach_offsets32
+from msmqwire.columns._payloads cimport Payloads, attach_offsets32
+from msmqwire.columns.payload_table cimport LARGEST_PAYLOAD
 
 from msmqwire.errors import EncodeError
 

@@ -5,7 +5,8 @@ from libc.stdint cimport int32_t, uint8_t
 
 from msmqwire.columns._arrow cimport ArrowNode, array_capsule, arrow_node, schema_capsule
 from msmqwire.columns._buffer cimport Buffer, allocate, allocate_zeroed
-from msmqwire.columns._payloads cimport Payloads, Span, payload_at
+from msmqwire.columns._payloads cimport Payloads
+from msmqwire.columns.payload_table cimport Span, payload_at
 from msmqwire.wire._guid cimport GUID_SIZE, GUID_TEXT_SIZE, format_guid, swap_guid
 
 if False:  # for type checkers: see stubs.py

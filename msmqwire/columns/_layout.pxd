@@ -10,7 +10,7 @@ from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from msmqwire.columns._batch cimport Batch
-from msmqwire.columns._payloads cimport Span, Whole
+from msmqwire.columns.payload_table cimport Span, Whole
 from msmqwire.wire._fault cimport Fault
 
 cdef enum Form:

@@ -1,7 +1,6 @@
 """Payloads from one buffer with offsets, a sequence of bytes-like objects, or Arrow arrays.
 
-Immutable bytes are not copied: objects of ``bytes`` and ``str``, and Arrow arrays, whose offsets and validity are
-copied. If the bytes of an Arrow array change all the same, values are wrong, and no memory outside is read.
+Immutable bytes are not copied: objects of ``bytes`` and ``str``, and Arrow arrays.
 """
 
 import sys
@@ -10,16 +9,17 @@ from inspect import signature
 from cpython.buffer cimport PyBuffer_FillInfo, PyObject_CheckBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_GET_SIZE
 from cpython.memoryview cimport PyMemoryView_FromObject, PyMemoryView_GET_BUFFER
-from cpython.pycapsule cimport PyCapsule_GetPointer
 from cpython.unicode cimport PyUnicode_AsUTF8AndSize
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy, memset
 
-from msmqwire.columns._arrow cimport (
-    ArrowArray, ArrowArrayStream, ArrowNode, ArrowSchema, array_capsule, arrow_node, schema_capsule
-)
+from msmqwire.columns._arrow cimport ArrowNode, array_capsule, arrow_node, schema_capsule
 from msmqwire.columns._buffer cimport Buffer, allocate
+from msmqwire.columns._payload_arrays cimport (
+    BINARY_FORMATS, TEXT_FORMATS, ImportedArray, imported_array, imported_stream
+)
+from msmqwire.columns.payload_table cimport OFFSETS32, OFFSETS64, SPANS, UNFRAMED, payload_at
 from msmqwire.wire._fault cimport TOO_LARGE, Fault, decode_error, set_fault
 
 import numpy as np
@@ -181,9 +181,9 @@ cdef class Payloads:
             # An encoder may overwrite its own payloads, unless a slice of them is held
             return payloads if type(payloads) is Payloads else part(payloads, 0, len(payloads))
         if hasattr(payloads, "__arrow_c_array__"):
-            return from_arrow_array(payloads, BINARY_FORMATS)
+            return payloads_of_array(imported_array(payloads, BINARY_FORMATS))
         if hasattr(payloads, "__arrow_c_stream__"):
-            return from_arrow_stream(payloads, BINARY_FORMATS)
+            return payloads_of_array(imported_stream(payloads, BINARY_FORMATS))
         if PyObject_CheckBuffer(payloads) and not (isinstance(payloads, np.ndarray) and payloads.dtype == object):
             raise TypeError("one buffer of many payloads needs offsets=; for a single payload use decode()")
         return from_items(payloads, texts=False)
@@ -206,9 +206,9 @@ cdef class Payloads:
         if isinstance(texts, Payloads):
             return Payloads.of(texts)
         if hasattr(texts, "__arrow_c_array__"):
-            return from_arrow_array(texts, TEXT_FORMATS)
+            return payloads_of_array(imported_array(texts, TEXT_FORMATS))
         if hasattr(texts, "__arrow_c_stream__"):
-            return from_arrow_stream(texts, TEXT_FORMATS)
+            return payloads_of_array(imported_stream(texts, TEXT_FORMATS))
         if isinstance(texts, (str, bytes)):
             raise TypeError("texts must be many: a list of one, or a column")
         return from_items(texts, texts=True)
@@ -400,6 +400,14 @@ cdef Payloads payloads_of_spans(const Span* spans, size_t count, Py_ssize_t nbyt
     return result
 
 
+cdef Payloads payloads_of_array(ImportedArray imported):
+    cdef Payloads result = Payloads.__new__(Payloads)
+    result.table = imported.table
+    result.nbytes = imported.nbytes
+    result.owner = imported
+    return result
+
+
 cdef Payloads with_lost(Payloads payloads, const uint32_t* lost, object owner):
     """The same payloads, of which some lost bytes at their ends; ``owner`` keeps the numbers alive."""
     payloads.table.lost = lost
@@ -459,202 +467,6 @@ cdef Payloads from_items(object payloads, bint texts):
         span[i].size = <size_t>size
         nbytes += size
     return payloads_of_spans(span, <size_t>count, nbytes, (spans, items))
-
-
-# --- Arrow ---
-
-
-cdef class ImportedArray:
-    """An ArrowArray that we own and release, with the capsules that it came in."""
-    cdef ArrowArray array
-    cdef object capsules
-
-    def __dealloc__(self):
-        if self.array.release != NULL:
-            self.array.release(&self.array)
-
-
-cdef ImportedArray take_array(ArrowArray* source):
-    """Move an array out of a producer's structure, as the C data interface allows."""
-    cdef ImportedArray imported = ImportedArray.__new__(ImportedArray)
-    imported.array = source[0]
-    source.release = NULL
-    return imported
-
-
-# The formats of arrays that hold payloads, and the layout that each has
-cdef dict BINARY_FORMATS = {"z": "z", "Z": "Z", "vz": "vz"}
-cdef dict TEXT_FORMATS = {"u": "z", "U": "Z", "vu": "vz", "z": "z", "Z": "Z", "vz": "vz"}
-
-
-cdef str layout_of(const ArrowSchema* schema, dict formats):
-    cdef str format = schema.format.decode()
-    if format in formats:
-        return formats[format]
-    wanted = "Arrow Binary, LargeBinary or BinaryView" if formats is BINARY_FORMATS else "Arrow strings"
-    raise TypeError(f"payloads must be {wanted}, not format {format!r}")
-
-
-cdef object values_schema(dict formats):
-    """The schema to request of a producer of dictionaries: the values instead of their indices."""
-    return schema_capsule(arrow_node("", "u" if formats is TEXT_FORMATS else "z", 0, None, 0, []))
-
-
-cdef Payloads from_arrow_array(object producer, dict formats):
-    schema, capsule = producer.__arrow_c_array__()
-    if (<const ArrowSchema*>PyCapsule_GetPointer(schema, "arrow_schema")).dictionary != NULL:
-        schema, capsule = producer.__arrow_c_array__(values_schema(formats))
-    cdef str layout = layout_of(<const ArrowSchema*>PyCapsule_GetPointer(schema, "arrow_schema"), formats)
-    return from_imported(take_array(<ArrowArray*>PyCapsule_GetPointer(capsule, "arrow_array")), layout)
-
-
-cdef Buffer copied_offsets(const void* offsets, size_t count, size_t width):
-    """The offsets of an Arrow array, of 4 or 8 bytes each: later reads must find the values that were checked."""
-    cdef Buffer copy = allocate((count + 1) * width)
-    cdef const int32_t* narrow = <const int32_t*>copy.data
-    cdef const int64_t* wide = <const int64_t*>copy.data
-    cdef bint falling = False
-    cdef size_t i
-    memcpy(copy.data, offsets, copy.size)
-    if width == 4:
-        for i in range(count):
-            falling |= narrow[i + 1] < narrow[i]
-        falling |= narrow[0] < 0
-    else:
-        for i in range(count):
-            falling |= wide[i + 1] < wide[i]
-        falling |= wide[0] < 0
-    if falling:
-        raise ValueError("the offsets of the Arrow array do not rise from 0 or more")
-    return copy
-
-
-cdef Buffer copied_validity(const ArrowArray* array):
-    """The validity bitmap of an Arrow array, from the byte that has its first bit on; None without nulls."""
-    cdef Buffer copy
-    cdef size_t first = <size_t>array.offset >> 3
-    if array.null_count == 0 or array.buffers[0] == NULL:
-        return None
-    copy = allocate(((<size_t>array.offset + <size_t>array.length + 7) >> 3) - first)
-    memcpy(copy.data, <const uint8_t*>array.buffers[0] + first, copy.size)
-    return copy
-
-
-cdef Payloads from_imported(ImportedArray imported, str layout):
-    cdef ArrowArray* array = &imported.array
-    cdef Buffer validity = copied_validity(array)
-    cdef Buffer offsets = None
-    cdef size_t count = <size_t>array.length
-    cdef Payloads result
-    cdef const uint8_t* data
-    if layout == "vz":
-        return from_views(imported, validity)
-    result = Payloads.__new__(Payloads)
-    data = <const uint8_t*>array.buffers[2]
-    result.table.data = EMPTY if data == NULL else data
-    result.table.count = count
-    if validity is not None:
-        result.table.validity = validity.data
-    result.table.validity_offset = <size_t>array.offset & 7
-    if count == 0:  # such an array may come without offsets
-        result.table.layout = SPANS
-    elif layout == "z":
-        offsets = copied_offsets(<const int32_t*>array.buffers[1] + array.offset, count, 4)
-        result.table.layout = OFFSETS32
-        result.table.offsets32 = <const int32_t*>offsets.data
-        result.nbytes = result.table.offsets32[count] - result.table.offsets32[0]
-    else:
-        offsets = copied_offsets(<const int64_t*>array.buffers[1] + array.offset, count, 8)
-        result.table.layout = OFFSETS64
-        result.table.offsets64 = <const int64_t*>offsets.data
-        result.nbytes = result.table.offsets64[count] - result.table.offsets64[0]
-    result.owner = (imported, validity, offsets)
-    return result
-
-
-cdef Payloads from_views(ImportedArray imported, Buffer validity):
-    """BinaryView: 16 bytes each, the value itself when it has at most 12 bytes, else a buffer and an offset."""
-    cdef ArrowArray* array = &imported.array
-    cdef size_t count = <size_t>array.length
-    cdef Buffer spans = allocate(count * sizeof(Span))
-    cdef Span* span = <Span*>spans.data
-    cdef const uint8_t* view = <const uint8_t*>array.buffers[1] + 16 * array.offset
-    cdef int64_t data_buffers = array.n_buffers - 3  # after validity and views, and before the sizes of these
-    cdef const int64_t* sizes = <const int64_t*>array.buffers[array.n_buffers - 1]
-    cdef Py_ssize_t nbytes = 0
-    cdef int32_t[4] words
-    cdef size_t i, bit
-    for i in range(count):
-        bit = (<size_t>array.offset & 7) + i
-        if validity is not None and not (validity.data[bit >> 3] >> (bit & 7)) & 1:
-            span[i].data = NULL
-            span[i].size = 0
-            continue
-        memcpy(words, view + 16 * i, 16)
-        span[i].size = <size_t>words[0]
-        if 0 <= words[0] <= 12:
-            span[i].data = view + 16 * i + 4
-        elif (
-            words[0] < 0 or words[3] < 0 or not 0 <= words[2] < data_buffers
-            or <int64_t>words[3] + words[0] > sizes[words[2]]
-        ):
-            raise ValueError(f"value {i} of the Arrow array is outside its buffers")
-        else:
-            span[i].data = <const uint8_t*>array.buffers[2 + words[2]] + words[3]
-        nbytes += words[0]
-    return payloads_of_spans(span, count, nbytes, (spans, imported))
-
-
-cdef Payloads from_arrow_stream(object producer, dict formats):
-    capsule = producer.__arrow_c_stream__()
-    cdef ArrowArrayStream* stream = <ArrowArrayStream*>PyCapsule_GetPointer(capsule, "arrow_array_stream")
-    cdef ArrowSchema schema
-    cdef ArrowArray array
-    cdef list chunks = []
-    check_stream(stream, stream.get_schema(stream, &schema))
-    if schema.dictionary != NULL:
-        schema.release(&schema)
-        capsule = producer.__arrow_c_stream__(values_schema(formats))
-        stream = <ArrowArrayStream*>PyCapsule_GetPointer(capsule, "arrow_array_stream")
-        check_stream(stream, stream.get_schema(stream, &schema))
-    try:
-        layout = layout_of(&schema, formats)
-    finally:
-        schema.release(&schema)
-    while True:
-        memset(&array, 0, sizeof(array))
-        check_stream(stream, stream.get_next(stream, &array))
-        if array.release == NULL:
-            break
-        chunks.append(from_imported(take_array(&array), layout))
-    return chunks[0] if len(chunks) == 1 else chained(chunks)
-
-
-cdef int check_stream(ArrowArrayStream* stream, int status) except -1:
-    cdef const char* message
-    if status != 0:
-        message = stream.get_last_error(stream)
-        raise OSError(status, "the Arrow stream failed" if message == NULL else message.decode(errors="replace"))
-    return 0
-
-
-cdef Payloads chained(list chunks):
-    cdef Payloads chunk
-    cdef size_t total = 0
-    cdef size_t i
-    cdef Py_ssize_t nbytes = 0
-    cdef Buffer spans
-    cdef Span* span
-    for chunk in chunks:
-        total += chunk.table.count
-        nbytes += chunk.nbytes
-    spans = allocate(total * sizeof(Span))
-    span = <Span*>spans.data
-    for chunk in chunks:
-        for i in range(chunk.table.count):
-            span[0] = payload_at(&chunk.table, i)
-            span += 1
-    return payloads_of_spans(<Span*>spans.data, total, nbytes, (spans, chunks))
 
 
 cdef ArrowNode payload_node(Payloads payloads, bint empty):

@@ -8,7 +8,8 @@ from msmqwire.columns._batch cimport DECODED, Batch
 from msmqwire.columns._convert cimport TextSpan
 from msmqwire.columns._decoder cimport Decoder, decode_payloads
 from msmqwire.columns._layout cimport LIST_END, VALUE, Layout, place_of, put_fault, put_rows
-from msmqwire.columns._payloads cimport Payloads, PayloadTable, Span, payload_at
+from msmqwire.columns._payloads cimport Payloads
+from msmqwire.columns.payload_table cimport PayloadTable, Span, payload_at
 from msmqwire.formatname._kernel cimport (
     EXTENDED, HAS_ADDRESS, HAS_DOMAIN, HAS_ELEMENTS, HAS_GUID, HAS_PORT, HAS_PRIVATE_ID, HAS_PROTOCOL, HAS_QUEUE,
     HAS_QUEUE_TYPE, HAS_SUBQUEUE, HAS_SUFFIX, HTTP_SLASHES, KIND_DIRECT, KIND_MULTICAST, KIND_MULTIPLE_ELEMENT,

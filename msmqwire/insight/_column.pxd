@@ -3,7 +3,7 @@ from libc.stdint cimport int64_t, uint8_t
 
 from msmqwire.columns._arrow cimport ArrowArray
 from msmqwire.columns._buffer cimport Buffer
-from msmqwire.columns._payloads cimport Span
+from msmqwire.columns.payload_table cimport Span
 
 cdef enum:
     INT64_SIZE = 8

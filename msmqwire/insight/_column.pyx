@@ -12,7 +12,7 @@ from libc.string cimport memcpy, memset
 
 from msmqwire.columns._arrow cimport ArrowArray, ArrowSchema
 from msmqwire.columns._buffer cimport Buffer, allocate, allocate_zeroed
-from msmqwire.columns._payloads cimport Span
+from msmqwire.columns.payload_table cimport Span
 from msmqwire.insight._values cimport ABSENT, is_text, read_numbers, read_texts
 
 import numpy as np

@@ -14,7 +14,8 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from msmqwire.columns._buffer cimport Buffer, allocate
-from msmqwire.columns._payloads cimport Span, payloads_of_spans
+from msmqwire.columns._payloads cimport payloads_of_spans
+from msmqwire.columns.payload_table cimport Span
 from msmqwire.insight._column cimport GUID_SIZE, INT64_SIZE, LONG, NO_TEXT, SIZE_AT, Column
 from msmqwire.insight._values cimport ABSENT, BYTES_OF_SLOTS, Slots, Texts, enlarge, entry_of, grown, mixed, slot_of
 from msmqwire.wire.simd cimport wire_prefetch

@@ -13,7 +13,7 @@ from libc.string cimport memcmp, memcpy, memset
 from msmqwire.columns._arrow cimport ArrowArray
 from msmqwire.columns._buffer cimport Buffer, allocate
 from msmqwire.columns._distinct cimport secret_factors
-from msmqwire.columns._payloads cimport Span
+from msmqwire.columns.payload_table cimport Span
 from msmqwire.wire.cursor cimport load_u64
 
 cdef int64_t ABSENT = INT64_MIN

@@ -12,7 +12,8 @@ from msmqwire.columns._batch cimport DECODED, Batch, Hold
 from msmqwire.columns._convert cimport TextSpan
 from msmqwire.columns._decoder cimport Decoder, decode_payloads
 from msmqwire.columns._layout cimport Columns, Layout, find_columns, place_of, put_fault
-from msmqwire.columns._payloads cimport Payloads, PayloadTable, Span, payload_at
+from msmqwire.columns._payloads cimport Payloads
+from msmqwire.columns.payload_table cimport PayloadTable, Span, payload_at
 from msmqwire.mqcn._kernel cimport (
     CHANGE, CODE_COUNT, COUNT_AT, CREATE, DELETE, DISCARDABLE, DOMAIN_CONTROLLER, HAS_BODY, HAS_CHANGE, HAS_GUID,
     HAS_OBJECT, HAS_PATH, HAS_RESERVED, HAS_UPDATE, HEADER_SIZE, INDEX, LIST_COUNT, MACHINE, MASTER_GUID, NO_OBJECT,

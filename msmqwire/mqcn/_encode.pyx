@@ -14,7 +14,7 @@ from msmqwire.columns._batch cimport Batch, Hold
 from msmqwire.columns._convert cimport TextSpan
 from msmqwire.columns._encoded cimport Encoded, encode_packets, payload_bytes, reserve_encoded, unusable
 from msmqwire.columns._layout cimport find_columns
-from msmqwire.columns._payloads cimport PayloadTable, payload_at
+from msmqwire.columns.payload_table cimport PayloadTable, payload_at
 from msmqwire.mqcn._kernel cimport (
     CHANGE, HAS_BODY, HAS_CHANGE, HAS_GUID, HEADER_SIZE, NEVER_WRITTEN, RowColumns, write_body, write_update_head,
 )

@@ -11,7 +11,7 @@ from libc.string cimport memcpy, memset
 from msmqwire.columns._batch cimport Batch
 from msmqwire.columns._buffer cimport Buffer, allocate, buffer_of_bytes
 from msmqwire.columns._convert cimport TextSpan, bytes_of_spans
-from msmqwire.columns._payloads cimport PayloadTable, payload_at
+from msmqwire.columns.payload_table cimport PayloadTable, payload_at
 from msmqwire.properties._lookup cimport (
     KIND_BLOB, KIND_CLSID_VECTOR, KIND_LPWSTR, KIND_LPWSTR_VECTOR, KIND_NONE, KIND_UI1_VECTOR,
     KIND_UI4_VECTOR, property_kind, property_place,

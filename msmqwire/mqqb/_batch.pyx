@@ -15,9 +15,8 @@ from msmqwire.columns._buffer cimport Buffer, allocate
 from msmqwire.columns._convert cimport TextSpan
 from msmqwire.columns._decoder cimport Decoder, decode_payloads
 from msmqwire.columns._layout cimport hide_incomplete, put_fault, put_rows, put_whole
-from msmqwire.columns._payloads cimport (
-    UNFRAMED, Payloads, PayloadTable, Span, payload_at, payloads_of_spans, prefetch_lines
-)
+from msmqwire.columns._payloads cimport Payloads, payloads_of_spans
+from msmqwire.columns.payload_table cimport UNFRAMED, PayloadTable, Span, payload_at, prefetch_lines
 from msmqwire.mqqb._derived cimport derive_column
 from msmqwire.mqqb.framing cimport PACKET_SIGNATURE
 from msmqwire.mqqb._incomplete cimport CutHeader, read_incomplete_message, read_incomplete_session

@@ -3,7 +3,7 @@
 from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint32_t
 
-from msmqwire.columns._payloads cimport Span
+from msmqwire.columns.payload_table cimport Span
 
 cdef enum TextForm:
     NO_TEXT

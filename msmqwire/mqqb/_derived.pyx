@@ -10,7 +10,8 @@ from libc.string cimport memcpy, memset
 from msmqwire.columns._batch cimport DECODED, Batch, Hold
 from msmqwire.columns._buffer cimport Buffer, allocate
 from msmqwire.columns._convert cimport TextSpan
-from msmqwire.columns._payloads cimport Payloads, PayloadTable, Span, payload_at
+from msmqwire.columns._payloads cimport Payloads
+from msmqwire.columns.payload_table cimport PayloadTable, Span, payload_at
 from msmqwire.mqqb._bodies cimport ANY_BODY, NO_TEXT, SID, Origin, find_body, largest_text, read_any, write_text
 from msmqwire.mqqb._kernel cimport HAS_PROPERTIES, HAS_SECURITY_ID, SECURITY_ID, SENDER, Packet
 from msmqwire.mqqb._messages cimport read_message

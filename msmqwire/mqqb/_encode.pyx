@@ -7,7 +7,7 @@ from libc.stdint cimport int32_t, uint8_t, uint32_t
 from msmqwire.columns._batch cimport DECODED, Batch
 from msmqwire.columns._encoded cimport Encoded, Encoder, encode_packets, encode_rows, payload_bytes, unusable
 from msmqwire.columns._layout cimport LIST, Layout, load_rows
-from msmqwire.columns._payloads cimport Span, payload_at, prefetch_lines
+from msmqwire.columns.payload_table cimport Span, payload_at, prefetch_lines
 from msmqwire.mqqb._kernel cimport HAS_MULTI_QUEUE, QUEUE_COUNT, Draft, Packet, Violation, clear_draft
 from msmqwire.mqqb._messages cimport LARGEST_HEADERS, write_message
 from msmqwire.mqqb._sessions cimport LARGEST_SESSION, write_session

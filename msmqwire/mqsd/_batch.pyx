@@ -10,7 +10,8 @@ from msmqwire.columns._decoder cimport Decoder, decode_payloads
 from msmqwire.columns._layout cimport (
     Layout, fill_rows, find_columns, hide_incomplete, place_of, put_fault, put_rows, put_whole,
 )
-from msmqwire.columns._payloads cimport Payloads, PayloadTable, Span, payload_at
+from msmqwire.columns._payloads cimport Payloads
+from msmqwire.columns.payload_table cimport PayloadTable, Span, payload_at
 from msmqwire.mqsd._kernel cimport (
     CORRELATION_ID_AT, CUT_SIZE, ENTERPRISE_ID_AT, HAS_REMOTE, HAS_REPLY, HAS_REQUEST, NETWORKS, REPLY, REPLY_FIELDS,
     REQUEST_FIELDS, REQUEST_ID_AT, RESPONDING_SITE, SERVERS, SITE_ID_AT, TYPE, RowColumns, ServerColumns, Topology,

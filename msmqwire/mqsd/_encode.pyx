@@ -8,7 +8,7 @@ from msmqwire.columns._batch cimport DECODED, Batch
 from msmqwire.columns._convert cimport TextSpan
 from msmqwire.columns._encoded cimport Encoded, Encoder, encode_packets, encode_rows, payload_bytes, unusable
 from msmqwire.columns._layout cimport find_columns
-from msmqwire.columns._payloads cimport PayloadTable, payload_at
+from msmqwire.columns.payload_table cimport PayloadTable, payload_at
 from msmqwire.mqsd._kernel cimport (
     CLOSING_SIZE, DIRECTORY_SERVICE_SERVER_SIZE_AT, FLAGS_SIZE, IPX_NETWORKS_AT, REPLY, REPLY_FIXED_SIZE, REQUEST,
     Field, RowColumns, ServerColumns, write_flags, write_reply, write_request,

@@ -18,7 +18,8 @@ from msmqwire.capture.frames._rows cimport (
 )
 from msmqwire.columns._batch cimport Batch, prepare
 from msmqwire.columns._buffer cimport Buffer, allocate
-from msmqwire.columns._payloads cimport Payloads, Span
+from msmqwire.columns._payloads cimport Payloads
+from msmqwire.columns.payload_table cimport Span
 from msmqwire.wire._address cimport ADDRESS_SIZE
 from msmqwire.wire._transport cimport Transport
 

@@ -14,7 +14,8 @@ from msmqwire.capture.frames._rows cimport Rows
 from msmqwire.capture.frames._selection cimport PayloadSelection
 from msmqwire.capture.tcp._flows cimport NO_FLOW, Streams
 from msmqwire.capture.tcp._streams cimport StreamTable
-from msmqwire.columns._payloads cimport Payloads, Span, payload_at
+from msmqwire.columns._payloads cimport Payloads
+from msmqwire.columns.payload_table cimport Span, payload_at
 
 if False:  # for type checkers: see stubs.py
     from collections.abc import Iterable

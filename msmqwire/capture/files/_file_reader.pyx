@@ -27,7 +27,8 @@ from msmqwire.capture.tcp._flows cimport NO_FLOW, Streams
 from msmqwire.capture.tcp._streams cimport PacketMemory, StreamTable, deliver_waiting, finish_streams, take_memory
 from msmqwire.columns._batch cimport Batch, prepare
 from msmqwire.columns._buffer cimport Buffer, allocate, allocate_zeroed
-from msmqwire.columns._payloads cimport Payloads, Span, payloads_of_spans, with_lost
+from msmqwire.columns._payloads cimport Payloads, payloads_of_spans, with_lost
+from msmqwire.columns.payload_table cimport Span
 from msmqwire.wire._address cimport (
     ADDRESS_FAMILY_AT, IPV6, LONGEST_ADDRESS_TEXT, NO_ADDRESS, format_address
 )

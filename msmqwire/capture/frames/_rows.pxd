@@ -7,7 +7,7 @@ from libc.string cimport memcpy, memset
 from msmqwire.capture.frames._frame cimport Ends, Frame
 from msmqwire.capture.frames._selection cimport Selection, selects
 from msmqwire.columns._batch cimport DECODED
-from msmqwire.columns._payloads cimport Span
+from msmqwire.columns.payload_table cimport Span
 from msmqwire.wire._address cimport ADDRESS_FAMILY_AT, ADDRESS_SIZE, IPV4, IPV6
 from msmqwire.wire.cursor cimport load_u16
 from msmqwire.wire.simd cimport wire_bswap16, wire_unlikely

@@ -17,7 +17,7 @@ from msmqwire.capture.frames._rows cimport (
 from msmqwire.capture.tcp._flows cimport (
     RUN_SHOWN, Flow, Run, Streams, grow_packet, later, open_head, open_run, release_packet, release_run,
 )
-from msmqwire.columns._payloads cimport UNFRAMED
+from msmqwire.columns.payload_table cimport UNFRAMED
 from msmqwire.mqqb.framing cimport BASE_HEADER_SIZE, FRAMED, NOT_A_PACKET, VERSION_NUMBER, Framing, frame_packet
 from msmqwire.wire.simd cimport wire_unlikely
 from msmqwire.wire._transport cimport Transport

@@ -31,7 +31,8 @@ from msmqwire.capture.tcp._flows cimport (
 from msmqwire.capture.tcp._packets cimport (
     MESSAGE_PACKETS, deliver, describe_at, has_room, lose_open, packet_kind
 )
-from msmqwire.columns._payloads cimport UNFRAMED, Payloads, Span, payload_at
+from msmqwire.columns._payloads cimport Payloads
+from msmqwire.columns.payload_table cimport UNFRAMED, Span, payload_at
 from msmqwire.mqqb.framing cimport BASE_HEADER_SIZE
 from msmqwire.wire._address cimport IPV6
 from msmqwire.wire.cursor cimport load_u32, load_u64
