@@ -440,7 +440,10 @@ cdef Payloads from_items(object payloads, bint texts):
     cdef object null = getattr(sys.modules.get("pandas"), "NA", None)
     for i in range(count):
         item = items[i]
-        if item is None or item is null or (type(item) is float and item != item):
+        if not texts and PyBytes_CheckExact(item):
+            span[i].data = <const uint8_t*>PyBytes_AS_STRING(item)
+            size = PyBytes_GET_SIZE(item)
+        elif item is None or item is null or (isinstance(item, float) and item != item):
             span[i].data = NULL
             size = 0
         elif texts:
@@ -452,10 +455,8 @@ cdef Payloads from_items(object payloads, bint texts):
                 item = items[i] = (<str>item).encode("utf-8", "surrogatepass")
                 span[i].data = <const uint8_t*>PyBytes_AS_STRING(item)
                 size = PyBytes_GET_SIZE(item)
-        elif PyBytes_CheckExact(item):
-            span[i].data = <const uint8_t*>PyBytes_AS_STRING(item)
-            size = PyBytes_GET_SIZE(item)
-        elif PyObject_CheckBuffer(item):
+        # The buffer of a text or number of numpy is its memory
+        elif PyObject_CheckBuffer(item) and (not isinstance(item, np.generic) or isinstance(item, (bytes, np.void))):
             view = PyMemoryView_FromObject(item)
             size = PyMemoryView_GET_BUFFER(view).len
             if size <= LARGEST_PAYLOAD:  # no decoder reads a larger one

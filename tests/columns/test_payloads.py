@@ -151,6 +151,17 @@ def test_payloads_of_other_libraries(form: Any) -> None:
         Payloads.of(pd.Series([b"ab", pd.NaT], dtype=object))
 
 
+@pytest.mark.parametrize("item", [np.str_("ab"), np.int64(1), np.float64(1), np.bool_(True), np.datetime64(1, "s")])
+def test_memory_of_numpy_scalars_is_no_payload(item: Any) -> None:
+    with pytest.raises(TypeError, match=f"payload 1 is {type(item).__name__}, not bytes-like or None"):
+        Payloads.of([b"ab", item])
+
+
+def test_bytes_and_nulls_of_numpy() -> None:
+    values = [np.bytes_(b"ab"), np.void(b"c"), np.float64("nan")]
+    assert [payload and bytes(payload) for payload in Payloads.of(values)] == [b"ab", b"c", None]
+
+
 def test_payload_windows() -> None:
     data = bytes(100)
     payloads = Payloads.of([data, None, b""])
