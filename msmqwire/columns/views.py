@@ -48,7 +48,7 @@ class FaultEntry(NamedTuple):
     offset: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ListColumn:
     """A list a row: the items of row ``i`` are ``values[offsets[i]:offsets[i + 1]]``.
 

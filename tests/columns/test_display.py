@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from msmqwire import Payloads, capture, formatname, mqqb, mqsd
+from msmqwire import Payloads, capture, formatname, mqcn, mqqb, mqsd
 from msmqwire.columns import BytesColumn, ListColumn, TextColumn, Utf8Column
 from msmqwire.columns.display import names_shown
 from tests.columns.formats import FORMATS, Format
@@ -74,6 +74,16 @@ def test_columns_as_python_values_are_those_of_arrow(kind: Format) -> None:
             assert [len(items) for items in column.to_pylist()] == [len(items or ()) for items in expected]
             compared += 1
     assert compared
+
+
+def test_columns_are_equal_to_themselves_alone() -> None:
+    """Their arrays have no one truth value."""
+    batch = mqcn.decode_batch([])
+    for name in ("properties", "path_name"):
+        first, second = batch[name], mqcn.decode_batch([])[name]
+        assert len({first, second}) == 2
+        assert first == first
+        assert first != second
 
 
 def test_the_values_of_lists() -> None:
