@@ -5,7 +5,7 @@ A packet is a value over the bytes it was decoded from. Its attributes have the 
 access, through the layout that makes the columns.
 """
 
-from dataclasses import replace
+from dataclasses import MISSING, fields, replace
 from inspect import Parameter, Signature
 
 from cpython.bytes cimport PyBytes_AS_STRING
@@ -34,6 +34,11 @@ cdef dict ACCEPTED = accepted_transports(TRANSPORTS)
 AES = 5    # PrivacyLevel
 cdef tuple QUEUES = ("destination_queue", "admin_queue", "response_queue")
 cdef tuple LISTS = ("destination_queues", "admin_queues", "response_queues")
+
+cdef set REQUIRED = {
+    field.name for group in GROUPS.values() for field in fields(group)
+    if field.default is MISSING and field.default_factory is MISSING
+}
 
 cdef dict GROUP_BITS = {name: MESSAGES.presence_bits[f"HAS_{name.upper()}"] for name in GROUPS}
 
@@ -258,6 +263,8 @@ cdef int put_group(Builder builder, str name, object group) except -1:
             builder.put_list(<size_t>LISTS.index(field), value)
         elif value is not None:
             builder.put(field, value)
+        elif field in REQUIRED:
+            raise EncodeError(field, f"is required in a {kind.__name__}")
     return 0
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from uuid import UUID
 
 from msmqwire.columns.fields import Header
+from msmqwire.errors import EncodeError
 from msmqwire.formatname import FormatName
 from msmqwire.mqqb.message_headers import MESSAGE_HEADERS, SENDER_ID_TYPES
 from msmqwire.mqqb.session_headers import SESSION_HEADERS, SESSION_KINDS
@@ -133,6 +134,13 @@ class MultiQueueFormatHeader:
     admin_queues: tuple[FormatName | str, ...] = ()
     response_queues: tuple[FormatName | str, ...] = ()
     multi_queue_signature: bytes = b""
+
+    def __post_init__(self) -> None:
+        for name in ("destination_queues", "admin_queues", "response_queues"):
+            queues: Any = getattr(self, name)
+            if isinstance(queues, str) or not isinstance(queues, Iterable):
+                raise EncodeError(name, f"must be many format names, not {type(queues).__name__}")
+            object.__setattr__(self, name, tuple(queues))
 
 
 @dataclass(frozen=True, kw_only=True)

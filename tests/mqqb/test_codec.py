@@ -220,6 +220,11 @@ def test_packets_of_sessions(class_: Any, values: dict[str, Any]) -> None:
             "MessageBody",
         ),
         ({"transaction": mqqb.SoapHeader()}, "transaction"),
+        (
+            {"transaction": mqqb.TransactionHeader(tx_sequence_id=None, tx_sequence_number=1)},  # type: ignore[arg-type]
+            "tx_sequence_id",
+        ),
+        ({"compound": mqqb.CompoundMessageHeader(http_body=None)}, "http_body"),  # type: ignore[arg-type]
         ({"security": mqqb.SecurityHeader()}, "SecurityHeader"),
         ({"security": mqqb.SecurityHeader(security_flags=0x11, security_id=SID)}, "SecurityHeader.Flags"),
         ({"security": mqqb.SecurityHeader(security_flags=1, security_id=b"\2" + SID[1:])}, "SecurityID"),
@@ -309,6 +314,21 @@ def test_what_a_sender_says_of_authentication_says_nothing() -> None:
     assert packet.violations == ("security_flags",)
     shown = [name for name in dir(packet) if "authentic" in name or "verified" in name or "level" in name]
     assert shown == ["privacy_level"]
+
+
+def test_lists_of_queues_are_kept_as_tuples() -> None:
+    queues = [formatname.parse("DIRECT=OS:a\\b"), formatname.parse("DIRECT=OS:c\\d")]
+    header = mqqb.MultiQueueFormatHeader(destination_queues=queues)  # type: ignore[arg-type]
+    read = mqqb.decode(mqqb.encode(mqqb.UserMessage(multi_queue=header)))
+    assert isinstance(read, mqqb.UserMessage)
+    assert read.multi_queue == header
+    assert hash(read.multi_queue) == hash(header)
+
+
+@pytest.mark.parametrize("queues", [None, "DIRECT=OS:a\\b", formatname.parse("DIRECT=OS:a\\b"), 5])
+def test_no_list_of_queues(queues: Any) -> None:
+    with pytest.raises(EncodeError, match=f"admin_queues: must be many format names, not {type(queues).__name__}"):
+        mqqb.MultiQueueFormatHeader(admin_queues=queues)
 
 
 def test_packets_are_made_by_their_classes() -> None:
