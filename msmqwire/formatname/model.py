@@ -41,11 +41,15 @@ class Name:
 
     def _check(self) -> None:
         """Refuse parts whose text is not a name, or is another name."""
-        text = str(self)
+        try:
+            text = str(self)
+        except (AttributeError, KeyError, TypeError, ValueError):
+            raise ValueError(f"{self!r} has a part of another type, or an unknown keyword") from None
         names = scan(text, extended=True, spx=True, path_name=isinstance(self, PathName))
         for field in fields(self):  # type: ignore[arg-type]
             value, read = getattr(self, field.name), names[0][field.name]
-            if str(value) == str(read) and value != read:
+            # A bool equals a number and is written as one
+            if isinstance(value, bool) or (str(value) == str(read) and value != read):
                 raise ValueError(f"{field.name} must be of type {type(read).__name__}, not {type(value).__name__}")
             if len(names) > 1 or value != read:
                 raise ValueError(f"{field.name}={value!r} makes {text!r}, which names something else")

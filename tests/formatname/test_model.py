@@ -134,6 +134,11 @@ def test_what_would_be_read_as_another_name_cannot_be_made(make: Any) -> None:
         (lambda: PublicName(GUID), "guid must be of type UUID, not str"),  # type: ignore[arg-type]
         (lambda: MulticastName("234.1.1.1", "1"), "port must be of type int, not str"),  # type: ignore[arg-type]
         (lambda: DirectName("os", 5, "q"), "address must be of type str, not int"),  # type: ignore[arg-type]
+        (lambda: PrivateName(ID, True), "private_id must be of type int, not bool"),
+        (lambda: PrivateName(ID, "5"), r"private_id='5', suffix=None\) has a part of another type"),  # type: ignore[arg-type]
+        (lambda: DirectName(1, 2, 3), r"DirectName\(protocol=1, .*\) has a part of another type"),  # type: ignore[arg-type]
+        (lambda: PublicName(ID, 5), r"suffix=5\) has a part of another type"),  # type: ignore[arg-type]
+        (lambda: PathName("m", "q", "x"), r"queue_type='x', .*\) has .* an unknown keyword"),  # type: ignore[arg-type]
     ],
 )
 def test_a_part_of_another_type_is_refused(make: Any, message: str) -> None:
