@@ -548,7 +548,10 @@ cdef bytes packed_body(object body):
     cdef bytearray packed
     cdef bytes name
     cdef size_t size
-    event, object_guid, domain_controller = body
+    try:
+        event, object_guid, domain_controller = body
+    except (TypeError, ValueError):
+        raise EncodeError("Data", f"{body!r} is not a NotificationBody") from None
     if not hasattr(event, "__index__") or not 1 <= event <= 4:
         raise EncodeError("Event", f"{event!r} must be 1 to 4")
     guid_to_bytes(object_guid, "ObjectGuid", guid)

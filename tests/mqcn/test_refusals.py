@@ -58,3 +58,9 @@ def test_property_sets_name_the_propids(command: Any, ids: list[int], reason: st
     with pytest.raises(EncodeError, match=reason) as raised:
         mqcn.encode_batch(batch)
     assert (raised.value.row, raised.value.field) == (1, single.value.field)
+
+
+@pytest.mark.parametrize("body", [5, ("1", UUID(int=1)), (1, UUID(int=1), "dc1", "")])
+def test_a_body_that_is_none_names_its_field(body: Any) -> None:
+    with pytest.raises(EncodeError, match=r"Data: .* is not a NotificationBody"):
+        mqcn.ChangeNotificationMessage(2, body=body)
