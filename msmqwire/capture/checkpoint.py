@@ -104,7 +104,7 @@ class Checkpoint:
         return _PLACE.pack(self.offset, self.frames) + _SIZE.pack(len(name)) + name + self.state
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> Checkpoint:
+    def from_bytes(cls, data: bytes | bytearray | memoryview) -> Checkpoint:
         """The checkpoint of ``to_bytes``.
 
         Raises
@@ -112,6 +112,7 @@ class Checkpoint:
         CaptureError
             The bytes are not a checkpoint, or are malformed, or of another version of this package.
         """
+        data = bytes(memoryview(data))
         front = _PLACE.size + _SIZE.size
         if len(data) < front:
             raise _malformed("it is truncated")

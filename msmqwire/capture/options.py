@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_network
-from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack, get_args
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias, TypedDict, Unpack, get_args
 
 import numpy as np
 
@@ -103,6 +103,8 @@ class ReadOptions:
 
     Raises
     ------
+    TypeError
+        A field has a value of another type.
     ValueError
         A field has a value that it cannot have.
     """
@@ -132,6 +134,10 @@ class ReadOptions:
         def put(name: str, value: Any) -> None:
             object.__setattr__(self, name, value)
 
+        for name, (type_, wanted) in _TYPES.items():
+            value = getattr(self, name)
+            if not isinstance(value, type_):
+                raise TypeError(f"{name}={value!r} must be {wanted}")
         put("ports", None if self.ports is None else _ports_by_transport(self.ports))
         put("packets", None if self.packets is None else _packet_kinds(self.packets))
         put("addresses", tuple(map(parse_network, _names(self.addresses))))
@@ -167,6 +173,15 @@ class ReadOptions:
         return replace(options, **keywords) if keywords else options  # type: ignore[arg-type] # wide types, as __init__
 
 
+_TYPES: dict[str, tuple[Any, str]] = {
+    "addresses": (Iterable, "addresses"),
+    "limits": (StreamLimits, "StreamLimits"),
+    "file_limits": (FileLimits, "FileLimits"),
+    "block_size": (SupportsIndex, "an integer"),
+    "jobs": (SupportsIndex, "an integer"),
+    "resume": (Checkpoint | None, "a Checkpoint or None"),
+    "stop": (Checkpoint | None, "a Checkpoint or None"),
+}
 _FIELDS = frozenset(item.name for item in fields(ReadOptions))
 
 

@@ -41,7 +41,8 @@ def some_checkpoint(tmp_path: Path) -> Checkpoint:
 
 def test_every_byte_is_checked(some_checkpoint: Checkpoint) -> None:
     whole = some_checkpoint.to_bytes()
-    assert Checkpoint.from_bytes(whole) == some_checkpoint
+    for data in (whole, bytearray(whole), memoryview(whole)):
+        assert Checkpoint.from_bytes(data) == some_checkpoint
     for at in range(len(whole)):
         with pytest.raises(CaptureError):
             Checkpoint.from_bytes(whole[:at] + bytes((whole[at] ^ 1 << at % 8,)) + whole[at + 1 :])

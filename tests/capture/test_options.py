@@ -114,6 +114,23 @@ def test_numbers_that_are_no_integers() -> None:
             ReadOptions(**keywords)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    ("keywords", "message"),
+    [
+        ({"addresses": None}, "addresses=None must be addresses"),
+        ({"limits": None}, "limits=None must be StreamLimits"),
+        ({"file_limits": capture.StreamLimits()}, "file_limits=StreamLimits.* must be FileLimits"),
+        ({"block_size": None}, "block_size=None must be an integer"),
+        ({"jobs": "2"}, "jobs='2' must be an integer"),
+        ({"resume": "x"}, "resume='x' must be a Checkpoint or None"),
+        ({"stop": b"x"}, "stop=b'x' must be a Checkpoint or None"),
+    ],
+)
+def test_values_of_another_type(keywords: Any, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        ReadOptions(**keywords)
+
+
 def test_options_and_keywords() -> None:
     options = ReadOptions(columns=["frame"], ports={1})
     with capture.open(PATH, options) as blocks:
