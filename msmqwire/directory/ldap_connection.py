@@ -197,7 +197,10 @@ class LdapConnection:
             for attribute in asked:
                 names = entries[0].values.get(attribute, []) if entries else []
                 if len(names) == 1:
-                    self.base = names[0].decode("utf-8")
+                    try:
+                        self.base = names[0].decode("utf-8")
+                    except UnicodeDecodeError:
+                        raise DirectoryError(f"{self.url}: {attribute} {names[0][:64]!r} is not UTF-8") from None
                     return self.base
             raise DirectoryError(f"{self.url} does not name its root domain: pass base=")
         return self.base

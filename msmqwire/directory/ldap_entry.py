@@ -192,8 +192,8 @@ class _NamedObjects:
 
 
 def _identifier(entry: Entry | None) -> UUID | None:
-    octets = entry.values.get("objectGUID", [b""])[0] if entry else b""
-    return IDENTIFIER.read(octets) if len(octets) == 16 else None
+    octets = entry.values.get("objectGUID", []) if entry else []
+    return IDENTIFIER.read(octets[0]) if octets and len(octets[0]) == 16 else None
 
 
 def utf16_length(text: str) -> int:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import pytest
 
-from msmqwire.directory import Equal, LdapDirectory, MemoryDirectory, Queue, QueueManager, Site
+from msmqwire.directory import Equal, LdapDirectory, MemoryDirectory, Queue, QueueManager, RoutingLink, Site
 from msmqwire.directory.ldap_connection import _Limits
 from msmqwire.errors import DirectoryError, DirectoryNotConnected
 
@@ -120,6 +120,30 @@ def test_a_server_that_does_not_name_its_root_is_refused() -> None:
         pytest.raises(DirectoryError, match=f"{url}.* does not name its root domain: pass base="),
     ):
         directory.read_all(Site, attributes=["name"])
+
+
+def test_a_root_that_is_no_text_is_refused() -> None:
+    name = tlv(0x30, tlv(4, b"rootDomainNamingContext"), tlv(0x31, tlv(4, b"dc=\xff")))
+    root = tlv(0x64, tlv(4), tlv(0x30, name))
+    with (
+        server(lambda number: iter([message(number, root), done(number)])) as url,
+        LdapDirectory(url) as directory,
+        pytest.raises(DirectoryError, match=r"rootDomainNamingContext b'dc=\\xff' is not UTF-8"),
+    ):
+        directory.read_all(Site, attributes=["name"])
+
+
+def test_an_object_without_its_identifier_counts_as_missing() -> None:
+    """ObjectGUID has no values."""
+    site = tlv(0x30, tlv(4, b"mSMQSite1"), tlv(0x31, tlv(4, b"cn=North,dc=x")))
+    identifier = tlv(0x30, tlv(4, b"objectGUID"), tlv(0x31))
+    link = tlv(0x64, tlv(4, b"cn=North,dc=x"), tlv(0x30, site, identifier))
+    with (
+        server(lambda number: iter([message(number, link), done(number)])) as url,
+        LdapDirectory(url, base="dc=x") as directory,
+        pytest.raises(DirectoryError, match="site1_identifier: there is no object cn=North,dc=x"),
+    ):
+        directory.read_directory(RoutingLink, [], ["site1_identifier"])
 
 
 @pytest.mark.parametrize(
