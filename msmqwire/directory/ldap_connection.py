@@ -72,10 +72,13 @@ def _unescape(match: re.Match[bytes]) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An object of an LDAP server: its distinguished name, and the octets of its attributes by name."""
+    """An object of an LDAP server: its distinguished name, and the octets of its attributes by name.
+
+    An attribute that the server sent without values has None in ldap3.
+    """
 
     name: str
-    values: Mapping[str, list[bytes]]
+    values: Mapping[str, list[bytes] | None]
 
 
 class _BoundedSocket:
@@ -195,7 +198,7 @@ class LdapConnection:
             asked = ("rootDomainNamingContext", "namingContexts")
             entries = self.ask("", "(objectClass=*)", asked, below=False)
             for attribute in asked:
-                names = entries[0].values.get(attribute, []) if entries else []
+                names = (entries[0].values.get(attribute) if entries else None) or []
                 if len(names) == 1:
                     try:
                         self.base = names[0].decode("utf-8")

@@ -113,9 +113,12 @@ def test_the_server_of_these_tests_is_understood() -> None:
     assert read(lambda number: iter([entry(number), entry(number), done(number)])) == ["North", "North"]
 
 
-def test_a_server_that_does_not_name_its_root_is_refused() -> None:
+@pytest.mark.parametrize("asked", [b"rootDomainNamingContext", b"cn"])
+def test_a_server_that_does_not_name_its_root_is_refused(asked: bytes) -> None:
+    """It sends the attribute without values, or another one."""
+    root = tlv(0x64, tlv(4), tlv(0x30, tlv(0x30, tlv(4, asked), tlv(0x31))))
     with (
-        server(lambda number: iter([entry(number), done(number)])) as url,
+        server(lambda number: iter([message(number, root), done(number)])) as url,
         LdapDirectory(url) as directory,
         pytest.raises(DirectoryError, match=f"{url}.* does not name its root domain: pass base="),
     ):
