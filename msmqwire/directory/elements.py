@@ -8,6 +8,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
 
@@ -67,6 +68,13 @@ class DirectoryObject:
 
     identifier: UUID
 
+    def __post_init__(self) -> None:
+        # Filters and comparisons of elements know a list by its tuple
+        for name in _lists(type(self)):  # type: ignore[arg-type] # a class can be hashed
+            value = getattr(self, name)
+            if not isinstance(value, tuple):
+                object.__setattr__(self, name, tuple(value))
+
     @classmethod
     def attribute_names(cls) -> tuple[str, ...]:
         """The names of the attributes, ``identifier`` first."""
@@ -125,6 +133,11 @@ class DirectoryObject:
             if name in self.attribute_names():
                 raise AttributeError(f"{name} of this {type(self).__name__} was not read", name=name, obj=self)
             raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}", name=name, obj=self)
+
+
+@cache
+def _lists(element: type[DirectoryObject]) -> tuple[str, ...]:
+    return tuple([name for name in element.attribute_names() if element.is_list(name)])
 
 
 def _is_set(element: DirectoryObject, name: str) -> bool:

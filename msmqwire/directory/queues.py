@@ -80,10 +80,13 @@ class QueueCollection:
         """Replace the queue that has the same Identifier; the new Pathname must be free or its own."""
         before = self._queues[queue.identifier]
         if queue.pathname != before.pathname:
+            if self.at(queue.pathname) not in (None, before):
+                raise ValueError(f"a queue {queue.pathname} exists already")
             del self._paths[before.pathname.lower()]
             self._paths[queue.pathname.lower()] = queue.identifier
         self._queues[queue.identifier] = queue
 
     def remove(self, queue: Queue) -> None:
         """Remove a queue."""
-        del self._queues[queue.identifier], self._paths[queue.pathname.lower()]
+        known = self._queues.pop(queue.identifier)
+        del self._paths[known.pathname.lower()]

@@ -12,6 +12,7 @@ import pytest
 from msmqwire.directory import Equal, MemoryDirectory, NotEqual, Queue, QueueManager, RoutingLink, Site
 from msmqwire.directory.elements import ELEMENTS
 from msmqwire.directory.ldap_schema import DERIVED, MAPPING
+from msmqwire.directory.queues import QueueCollection
 from msmqwire.errors import DirectoryError
 from msmqwire.routing import Router
 from tests.directory.enterprise import EXAMPLE
@@ -126,6 +127,26 @@ def test_objects_that_were_read_without_some_attributes() -> None:
     machine = router.get_queue_manager("B")
     assert machine is not None
     assert (machine.computer_name, machine.qualified_computer_name) == ("B", "")
+
+
+def test_lists_are_kept_as_tuples() -> None:
+    """A filter passed over the elements of a list."""
+    one = QueueManager(identifier=ONE, computer_name="ONE", site_identifier_list=[TWO])  # type: ignore[arg-type]
+    assert one == QueueManager(identifier=ONE, computer_name="ONE", site_identifier_list=(TWO,))
+    assert [*MemoryDirectory([one]).read_all(QueueManager, [Equal("site_identifier_list", TWO)])] == [one]
+
+
+def test_a_collection_keeps_one_queue_at_a_path() -> None:
+    orders, other = Queue(identifier=ONE, pathname="a\\orders"), Queue(identifier=TWO, pathname="a\\other")
+    queues = QueueCollection([orders, other])
+    with pytest.raises(ValueError, match="exists already"):
+        queues.update(Queue(identifier=ONE, pathname="A\\Other"))
+    assert (queues.at("a\\orders"), queues.at("a\\other")) == (orders, other)
+    moved = Queue(identifier=ONE, pathname="A\\moved")
+    queues.update(moved)
+    queues.remove(orders)
+    assert (queues.at("a\\moved"), len(queues)) == (None, 1)
+    queues.add(moved)
 
 
 def test_a_name_that_two_objects_bear_is_no_reference(tmp_path: Path) -> None:
