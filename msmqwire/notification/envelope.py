@@ -56,11 +56,19 @@ class Envelope:
         A UUID if the type is QueueManagerIdentifier, a security identifier if it is Sid.
     packet : object
         Input of the verifier, such as the packet of the message.
+
+    Raises
+    ------
+    ValueError
+        There is no such type.
     """
 
     sender_identifier_type: SenderIdentifierType = SenderIdentifierType.NONE
     sender_identifier: UUID | bytes | None = None
     packet: Any = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sender_identifier_type", SenderIdentifierType(self.sender_identifier_type))
 
     @classmethod
     def of(cls, message: UserMessage) -> Envelope:

@@ -166,7 +166,7 @@ class JudgedMessage:
     fault: DecodeError | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Senders:
     """What is known of the senders of messages: arrays of shape (messages,), bool; None where nothing is known.
 
@@ -185,7 +185,7 @@ class Senders:
     trusted: NDArray[np.bool_] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Judgements:
     """The judgements of the rows of a batch: arrays of shape (n,), uint8.
 

@@ -83,7 +83,7 @@ class Event:
     frame: int
     source: str
     origin: UUID | str
-    notified: Mapping[str, Any]
+    notified: Mapping[str, Any] = field(hash=False)
 
     @property
     def applied(self) -> bool:
@@ -135,7 +135,7 @@ class Replay:
 
     queues: tuple[NotifiedQueue, ...]
     messages: int
-    rules: Mapping[Rule, int]
+    rules: Mapping[Rule, int] = field(hash=False)
     machine_changes: int
 
     @property

@@ -281,3 +281,20 @@ def test_long_paths_are_not_kept(pathname: str) -> None:
     before = sys.getrefcount(pathname)
     assert rule_against_pathname(pathname) is Rule.PATHNAME
     assert sys.getrefcount(pathname) == before
+
+
+def test_judgements_are_equal_to_themselves_alone() -> None:
+    """Their arrays have no one truth value."""
+    batch = mqcn.decode_batch([CHANGE, CHANGE])
+    judgements, senders = judge_batch(batch), Senders(trusted=np.ones(2, np.bool_))
+    assert judgements != judge_batch(batch)
+    assert senders != Senders(trusted=np.ones(2, np.bool_))
+    assert len({judgements, senders}) == 2
+
+
+def test_the_type_of_a_sender_may_be_text() -> None:
+    typed = Envelope(sender_identifier_type="queue_manager_identifier", sender_identifier=MASTER)  # type: ignore[arg-type]
+    (judged,) = judge(CHANGE, typed).changes
+    assert judged.rule is not Rule.SENDER_TYPE
+    with pytest.raises(ValueError, match="'user' is not a valid SenderIdentifierType"):
+        Envelope(sender_identifier_type="user")  # type: ignore[arg-type]

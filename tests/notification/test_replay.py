@@ -397,3 +397,8 @@ def test_replay_and_processor_agree_on_every_sequence(steps: list[tuple[Any, ...
     for queue in processor.queues:
         told = found[queue.identifier]
         assert (told.pathname, told.quota) == (queue.pathname, queue.quota)
+
+
+def test_what_was_told_can_be_hashed() -> None:
+    found = replayed(service(CREATION, update(quota=7)))
+    assert len({found, *found.queues, *found.queues[0].history}) == 4
