@@ -254,6 +254,10 @@ class Sender:
             raise ValueError("a sender has either a master, for version 1, or a domain_controller, for version 2")
         if self.sender_identifier is not None and self.master is None:
             raise ValueError("version 2 has no sender identifier, since it is not authenticated")
+        for name in ("queue_manager", "master", "sender_identifier"):
+            value = getattr(self, name)
+            if not isinstance(value, UUID | None):
+                raise ValueError(f"{name} is {value!r}: not a uuid.UUID")
         if self.msmq_version not in range(1, 7):
             raise ValueError(f"msmq_version is {self.msmq_version!r}: not from 1 to 6")
 
@@ -270,12 +274,16 @@ class Sender:
 
         Raises
         ------
+        TypeError
+            One of them is no change.
         EncodeError
             An attribute, its ``field``, was not read or cannot be sent, or the queue is private, so that it is not
             notified ([MS-MQCN] 1.6); its ``reason`` names the object.
         """
         changes = list(changes)
         for change in changes:
+            if not isinstance(change, Change):
+                raise TypeError(f"a {type(change).__name__} is not a change")
             _refuse_private(change)
         if self.domain_controller is not None:
             return [

@@ -288,6 +288,19 @@ def test_r11_private_queues_are_refused() -> None:
     assert caught.value.field == "pathname"
 
 
+@pytest.mark.parametrize("sender", [SERVICE, MANAGER])
+def test_an_object_is_no_change(sender: Sender) -> None:
+    with pytest.raises(TypeError, match="a Queue is not a change"):
+        sender.notifications([ORDERS])  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize("name", ["queue_manager", "master", "sender_identifier"])
+def test_a_sender_has_guids(name: str) -> None:
+    given: Any = {"queue_manager": LEDGER, "master": MASTER, name: str(LEDGER)}
+    with pytest.raises(ValueError, match=f"{name} is '.*': not a uuid.UUID"):
+        Sender(**given)
+
+
 def test_a_sender_has_one_version() -> None:
     for arguments in ({}, {"master": MASTER, "domain_controller": "dc1"}):
         with pytest.raises(ValueError, match="either a master"):
