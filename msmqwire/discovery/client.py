@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 from ipaddress import IPv4Address, IPv4Interface
 from typing import NamedTuple, TypeAlias
@@ -84,7 +84,7 @@ class Discovery:
     connected_networks: tuple[UUID, ...]
     servers_updated: bool
     answers: tuple[Answer, ...]
-    discarded: Mapping[DiscardReason, int]
+    discarded: Mapping[DiscardReason, int] = field(hash=False)
     unsent: tuple[tuple[NetworkAddress, str], ...]
 
 
@@ -205,6 +205,11 @@ class DiscoveryClient:
     response_timeout : float
         Seconds to wait for replies on each network.
 
+    Raises
+    ------
+    ValueError
+        ``enterprise_id`` or ``site_id`` is not a UUID, or ``response_timeout`` is below 0.
+
     Examples
     --------
     >>> from ipaddress import IPv4Address, IPv4Interface
@@ -227,6 +232,9 @@ class DiscoveryClient:
         literal: bool = False,
         response_timeout: float = RESPONSE_TIMEOUT,
     ) -> None:
+        _check_guids(enterprise_id=enterprise_id, site_id=site_id)
+        if not response_timeout >= 0:
+            raise ValueError(f"response_timeout is {response_timeout}: below 0")
         self.enterprise_id = enterprise_id
         self.site_id = site_id
         self.literal = literal
@@ -272,7 +280,14 @@ class DiscoveryClient:
             A new GUID that cannot be guessed; replies are recognized by it.
         now : float
             The time in seconds of a monotonic clock.
+
+        Raises
+        ------
+        ValueError
+            ``request_id`` is not a UUID.
         """
+        # Before the first step: an exception in the middle would leave the client in a run without a request
+        _check_guids(request_id=request_id)
         if self.state is State.IDLE:
             self.network_address_list = tuple(networks)
             self._forget_run()
@@ -457,6 +472,12 @@ class DiscoveryClient:
             tuple(self._unsent),
         )
         return Deliver(result)
+
+
+def _check_guids(**guids: UUID) -> None:
+    for name, guid in guids.items():
+        if not isinstance(guid, UUID):
+            raise ValueError(f"{name} is {guid!r}: not a uuid.UUID")
 
 
 _IDLE, _ASKED, _ANSWERED = State.IDLE, State.ASKED, State.ANSWERED

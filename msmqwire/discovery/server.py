@@ -108,7 +108,8 @@ class Policy:
     Raises
     ------
     ValueError
-        ``network_prefix`` is not 1 to 32, or a number of bytes is below 1.
+        ``network_prefix`` is not 1 to 32, a number of bytes is below 1, or ``allowed`` has something else
+        than networks of IPv4.
     """
 
     allowed: tuple[IPv4Network, ...] = ()
@@ -122,6 +123,9 @@ class Policy:
     def __post_init__(self) -> None:
         if not 1 <= self.network_prefix <= 32:
             raise ValueError(f"network_prefix is {self.network_prefix}: not from 1 to 32")
+        for network in self.allowed:
+            if not isinstance(network, IPv4Network):
+                raise ValueError(f"allowed has {network!r}: not an IPv4Network")
         for name in ("address_bytes", "network_bytes"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}: below 1")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import pickle
 import uuid
 from typing import Any
 
@@ -79,6 +80,28 @@ def test_initialisation() -> None:
     machine = client()
     assert machine.enterprise_id == ENTERPRISE
     assert machine.valid_last_successful_network_address is False
+
+
+@pytest.mark.parametrize(
+    "values",
+    [{"enterprise_id": "x"}, {"site_id": None}, {"response_timeout": -1.0}, {"response_timeout": float("nan")}],
+)
+def test_what_no_client_can_have(values: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=f"{next(iter(values))} is "):
+        DiscoveryClient(**values)
+
+
+def test_a_wrong_request_id_begins_no_run() -> None:
+    machine = client()
+    with pytest.raises(ValueError, match="request_id is 'x': not a uuid"):
+        machine.get_directory_server_list([A], request_id="x", now=0.0)  # type: ignore[arg-type]
+    assert (machine.state, machine.deadline) == (State.IDLE, None)
+    assert machine.get_directory_server_list([A], request_id=RUN, now=0.0)
+
+
+def test_results_can_be_hashed() -> None:
+    (deliver,) = started(A).receive(local(), A, now=1.0)
+    assert hash(deliver) == hash(pickle.loads(pickle.dumps(deliver)))
 
 
 @row("SDC-06")

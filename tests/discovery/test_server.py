@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import struct
-from ipaddress import IPv4Network
+from ipaddress import IPv4Network, IPv6Network
 from typing import Any
 from uuid import UUID
 
@@ -221,6 +221,12 @@ def test_a_configuration_that_fails_leaves_the_old_one() -> None:
     assert ours.receive(V1, CLIENT, 0) == V3
     assert ours.receive(request(enterprise_id=UUID(int=1)), CLIENT, 0) == V3
     assert ours.site == site()
+
+
+@pytest.mark.parametrize("network", ["10.0.0.0/8", IPv6Network("::/0")])
+def test_allowed_sources_are_networks_of_ipv4(network: Any) -> None:
+    with pytest.raises(ValueError, match=r"allowed has .*: not an IPv4Network"):
+        Policy(allowed=(network,))
 
 
 def test_a_new_configuration_is_obeyed_at_once_and_counts_go_on() -> None:
