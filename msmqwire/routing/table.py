@@ -89,7 +89,8 @@ class RoutingTable(Mapping[UUID, UUID]):
 
     def row(self, destination_site_id: UUID) -> RoutingTableRow | None:
         """The row of a site, or None."""
-        place = self._index.get(destination_site_id.int, -1)
+        # Any key can be looked up in a mapping
+        place = self._index.get(getattr(destination_site_id, "int", -1), -1)
         if place < 0 or self._next[place] < 0:
             return None
         return RoutingTableRow(self._sites[place], self._sites[self._next[place]], self._cost[place], self._hops[place])

@@ -95,6 +95,7 @@ def test_a_table_is_a_mapping() -> None:
     table = RoutingTable(SiteGraph(objects[:2], objects[2:3]), [named("A")])
     assert dict(table) == {named("A"): named("A"), named("B"): named("B")}
     assert named("C") not in table
+    assert "A" not in table
     with pytest.raises(KeyError):
         table[named("C")]
     assert table.row(named("C")) is None
