@@ -66,7 +66,7 @@ class NotificationProcessor:
         The directory to read, whatever server a notification names; or a callable that returns the directory, given
         the DomainController of a notification or None, and may raise DirectoryError. Notifications of version 2 are not
         authenticated, so the callable decides whether to trust the named server.
-    verifier : callable
+    verifier : callable, optional
         Returns how a message is authenticated. The default authenticates none, so no message of version 1 is applied.
     senders : collection of UUID, optional
         The queue managers accepted as senders of version 1; by default all that are authenticated.
@@ -109,7 +109,7 @@ class NotificationProcessor:
         queues: Iterable[Queue] = (),
         *,
         directory: Directory | DirectoryAt,
-        verifier: Verifier = unverified,
+        verifier: Verifier | None = None,
         senders: Collection[UUID] | None = None,
         profile: Profile | str = Profile.LATER,
     ) -> None:
@@ -120,13 +120,14 @@ class NotificationProcessor:
         self.profile = Profile(profile)
         self.processed = self.unreached = 0
         self._directory: DirectoryAt = (lambda _: directory) if isinstance(directory, Directory) else directory
-        self._verifier = verifier
+        # For judge, None takes every message as authenticated
+        self._verifier = unverified if verifier is None else verifier
         self._senders = None if senders is None else frozenset(senders)
         names = (self.queue_manager.computer_name, self.queue_manager.qualified_computer_name)
         self._computers = frozenset(name.lower() for name in names if name)
 
-    def process(self, body: bytes | bytearray | memoryview, envelope: Envelope = Envelope()) -> list[Record]:  # noqa: B008
-        """Apply one message, completely or not at all.
+    def process(self, body: bytes | bytearray | memoryview, envelope: Envelope | None = None) -> list[Record]:
+        """Apply one message, completely or not at all; without an envelope it names no sender.
 
         Returns
         -------
@@ -135,6 +136,8 @@ class NotificationProcessor:
         """
         number = self.processed
         self.processed += 1
+        # For judge, None is a sender that is not known, and no reason to disregard a message
+        envelope = Envelope() if envelope is None else envelope
         judged = judge(body, envelope, verifier=self._verifier, trusted=self._senders, versions=_VERSIONS[self.profile])
         message = judged.message
         if message is None or judged.changes[0].outcome is Outcome.DISREGARDED:

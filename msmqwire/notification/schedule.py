@@ -74,7 +74,7 @@ class NotificationServer:
         self._last: float | None = None
         self._count = 0  # messages since the timer was started
         self._reported = 0  # of these, in records of a refresh that failed
-        self._pending: list[tuple[bytes, Envelope]] = []
+        self._pending: list[tuple[bytes, Envelope | None]] = []
         self._records: list[Record] = []
 
     @property
@@ -86,7 +86,7 @@ class NotificationServer:
     def receive(
         self,
         body: bytes | bytearray | memoryview,
-        envelope: Envelope = Envelope(),  # noqa: B008
+        envelope: Envelope | None = None,
         *,
         now: float,
     ) -> list[Record]:
@@ -98,7 +98,7 @@ class NotificationServer:
         finally:
             self._add(bytes(body), envelope, now)
 
-    def _add(self, body: bytes, envelope: Envelope, now: float) -> None:
+    def _add(self, body: bytes, envelope: Envelope | None, now: float) -> None:
         if self.deadline is None:
             self.deadline = now + self._delay(now)
         self._count += 1

@@ -46,6 +46,24 @@ def test_p1_all_updates_are_judged_before_one_is_applied(processor: Notification
     assert p.state(processor) == before
 
 
+def test_no_envelope_is_no_sender_to_believe(processor: NotificationProcessor) -> None:
+    """The change was applied, past the verifier."""
+    body = p.version_1(p.delete(p.ORDERS))
+    before = p.state(processor)
+    (record,) = processor.process(body, None)
+    server = NotificationServer(processor)
+    (later,) = [*server.receive(body, None, now=0), *server.tick(1000)]
+    assert rule_of(record) is rule_of(later) is Rule.SENDER_TYPE
+    assert p.state(processor) == before
+
+
+def test_no_verifier_authenticates_nothing() -> None:
+    """The change was applied."""
+    processor = NotificationProcessor(p.HERE, [p.queue(p.ORDERS, "orders")], directory=p.Failing(), verifier=None)
+    (record,) = tell(processor, p.delete(p.ORDERS))
+    assert rule_of(record) is Rule.NOT_AUTHENTICATED
+
+
 def test_p3_absent_properties_stay_at_their_defaults(processor: NotificationProcessor) -> None:
     tell(processor, p.create(p.SPARE, "here\\spare"))
     assert processor.queues.get(p.SPARE) == Queue(identifier=p.SPARE, pathname="here\\spare")
