@@ -34,6 +34,8 @@ class MemoryDirectory(Directory):
         super().__init__()
         self._objects: dict[type[DirectoryObject], list[Any]] = {}
         for each in objects:
+            if not isinstance(each, DirectoryObject):
+                raise TypeError(f"a {type(each).__name__} is not an object of a directory")
             self._objects.setdefault(type(each), []).append(each)
         self._indexes: dict[tuple[type[DirectoryObject], str], dict[Any, list[Any]]] = {}
 

@@ -136,6 +136,11 @@ def test_lists_are_kept_as_tuples() -> None:
     assert [*MemoryDirectory([one]).read_all(QueueManager, [Equal("site_identifier_list", TWO)])] == [one]
 
 
+def test_a_directory_has_its_objects_alone() -> None:
+    with pytest.raises(TypeError, match="a dict is not an object of a directory"):
+        MemoryDirectory([{"identifier": ONE}])  # type: ignore[list-item]
+
+
 def test_a_collection_keeps_one_queue_at_a_path() -> None:
     orders, other = Queue(identifier=ONE, pathname="a\\orders"), Queue(identifier=TWO, pathname="a\\other")
     queues = QueueCollection([orders, other])
