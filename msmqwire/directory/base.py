@@ -219,9 +219,13 @@ class Directory(ABC):
         ------
         DirectoryNotConnected, DirectoryError
             As :meth:`read_directory`.
+        ValueError
+            Neither of its names was read.
         """
         known = queue_manager.attributes()
         names = {known.get(name, "").lower() for name in ("computer_name", "qualified_computer_name")} - {""}
+        if not names:
+            raise ValueError(f"no name of {queue_manager!r} was read")
         return [each for each in self.read_all(Queue) if computer_of(each.pathname).lower() in names]
 
     def read_directory_begin(

@@ -112,10 +112,13 @@ class LdapDirectory(Directory):
         self._connection.close()
 
     def queues_of(self, queue_manager: QueueManager) -> list[Queue]:
-        """As :meth:`Directory.queues_of`: the queues are below their queue manager."""
+        """As :meth:`Directory.queues_of`: the queues are below their queue manager, if its FullPath was read."""
+        path = queue_manager.attributes().get("full_path")
+        if not path:
+            return super().queues_of(queue_manager)
         known = (*MAPPING[Queue], *DERIVED[Queue])
         reader = EntryReader(Queue, known, frozenset(), self._connection)
-        entries = self._connection.ask(queue_manager.full_path, _assertion(Queue, ()), reader.names)
+        entries = self._connection.ask(path, _assertion(Queue, ()), reader.names)
         return list(map(reader.element, entries))
 
     def _search(

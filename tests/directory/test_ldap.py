@@ -405,6 +405,12 @@ def test_a_processor_takes_a_machine_and_its_queues_as_they_are_read(directory: 
     machine = directory.read_directory(QueueManager, [Equal("computer_name", "ledger")])
     assert machine is not None
     queues = directory.queues_of(machine)
+    # Without its place in the tree, by its name
+    for other in (
+        machine.only(("identifier", "computer_name")),
+        QueueManager(identifier=machine.identifier, computer_name="Ledger"),
+    ):
+        assert directory.queues_of(other) == queues
     expected = [each for each in directory.read_all(Queue) if each.pathname.lower().startswith("ledger\\")]
     assert queues == expected
     assert queues

@@ -136,6 +136,12 @@ def test_lists_are_kept_as_tuples() -> None:
     assert [*MemoryDirectory([one]).read_all(QueueManager, [Equal("site_identifier_list", TWO)])] == [one]
 
 
+def test_queues_of_a_machine_without_a_name() -> None:
+    """There were none."""
+    with pytest.raises(ValueError, match=r"no name of QueueManager.* was read"):
+        MemoryDirectory.load(EXAMPLE).queues_of(QueueManager.of({"identifier": ONE}))
+
+
 def test_a_directory_has_its_objects_alone() -> None:
     with pytest.raises(TypeError, match="a dict is not an object of a directory"):
         MemoryDirectory([{"identifier": ONE}])  # type: ignore[list-item]
