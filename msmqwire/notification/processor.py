@@ -74,6 +74,8 @@ class NotificationProcessor:
 
     Raises
     ------
+    TypeError
+        The directory is neither a Directory nor callable.
     ValueError
         The queue manager or a queue was read without some of its attributes, two queues have one Identifier or one
         Pathname, or the profile is unknown.
@@ -113,6 +115,8 @@ class NotificationProcessor:
         senders: Collection[UUID] | None = None,
         profile: Profile | str = Profile.LATER,
     ) -> None:
+        if not isinstance(directory, Directory) and not callable(directory):
+            raise TypeError(f"directory is {directory!r}: neither a Directory nor callable")
         self.queue_manager = completed(queue_manager)
         self.queues = queues if isinstance(queues, QueueCollection) else QueueCollection(queues)
         for queue in self.queues:

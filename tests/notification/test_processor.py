@@ -57,6 +57,11 @@ def test_no_envelope_is_no_sender_to_believe(processor: NotificationProcessor) -
     assert p.state(processor) == before
 
 
+def test_a_processor_has_a_directory() -> None:
+    with pytest.raises(TypeError, match="directory is None: neither a Directory nor callable"):
+        NotificationProcessor(p.HERE, directory=None)  # type: ignore[arg-type]
+
+
 def test_no_verifier_authenticates_nothing() -> None:
     """The change was applied."""
     processor = NotificationProcessor(p.HERE, [p.queue(p.ORDERS, "orders")], directory=p.Failing(), verifier=None)
