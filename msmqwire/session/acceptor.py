@@ -92,7 +92,7 @@ class Acceptor(Session):
         response = mqqb.ConnectionParameters(
             recoverable_ack_timeout=self.recoverable_ack_send_timeout,
             ack_timeout=self.ack_wait_timeout,
-            window_size=self.settings.window_size,
+            window_size=self._window_size,
         )
         encoded = bytearray(mqqb.encode(response))
         encoded[_TIMEOUTS] = data[_TIMEOUTS]

@@ -6,6 +6,9 @@ from collections import OrderedDict
 
 from msmqwire.session.framing import MESSAGE_ID, SOURCE_QUEUE_MANAGER
 
+MOST_REMEMBERED = 10_000
+"""The messages remembered on Windows: a peer that sends more again delivers the first of them twice."""
+
 
 class MessageIDHistory:
     """The messages that a queue manager received on all its sessions, in memory.
@@ -20,7 +23,7 @@ class MessageIDHistory:
         Seconds of the MessageIDHistory Cleanup Timer: messages not seen for that long are forgotten when it expires.
     """
 
-    def __init__(self, *, size: int = 10_000, cleanup_timeout: float = 1800.0) -> None:
+    def __init__(self, *, size: int = MOST_REMEMBERED, cleanup_timeout: float = 1800.0) -> None:
         if size < 1:
             raise ValueError(f"size is {size}: not above 0")
         self._size = size

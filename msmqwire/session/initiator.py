@@ -140,7 +140,7 @@ class Initiator(Session):
         parameters = mqqb.ConnectionParameters(
             recoverable_ack_timeout=self.recoverable_ack_send_timeout,
             ack_timeout=self.ack_wait_timeout,
-            window_size=self.settings.window_size,
+            window_size=self._window_size,
         )
         self._output.append(mqqb.encode(parameters))
         self.state = self._waiting_cp

@@ -27,7 +27,7 @@ from msmqwire.session.events import (
     SessionOpened,
 )
 from msmqwire.session.framing import QUEUE_MANAGER_ADDRESS, SESSION_HEADER_SIZE, FramingError, PacketReader
-from msmqwire.session.history import MessageIDHistory
+from msmqwire.session.history import MOST_REMEMBERED, MessageIDHistory
 from msmqwire.session.limit import MessageLimit
 from msmqwire.session.numbers import latest, on_wire
 from msmqwire.session.outgoing import FOREVER, OutgoingMessagePosition, OutgoingMessageTable
@@ -35,7 +35,6 @@ from msmqwire.session.settings import RECOVERABLE_ACK_TIMEOUTS, Settings
 from msmqwire.wire.guids import NIL
 
 _FLAGS = 32  # bits of RecoverableMsgAckFlags
-_MOST_AWAITING = 1 << 14  # above half the range of a count, numbers could not be compared
 _LATE = 0.75  # of the Session Ack Send Timer, after which a message carries the acknowledgment: 3.1.7.11
 
 
@@ -102,6 +101,7 @@ class Session(ABC):
         self.identifier = identifier or uuid4()
         self.settings = settings or Settings()
         self.history = MessageIDHistory() if history is None else history
+        self._window_size = min(self.settings.window_size, MOST_REMEMBERED)
         self.outgoing = OutgoingMessageTable(self.identifier, self.settings.max_packet_size)
         self.state = SessionState.CLOSED
         self.remote_queue_manager = NIL
@@ -211,7 +211,7 @@ class Session(ABC):
         self.unacked_received_msg_count = 0
         self.unacked_message_count = 0  # S5
         self._unacked_bytes = self._unacked_received_bytes = 0
-        self.received_window_size = self.settings.window_size
+        self.received_window_size = self._window_size
         self.ack_wait_timeout = self.settings.ack_wait_timeout
         self.recoverable_ack_send_timeout = RECOVERABLE_ACK_TIMEOUTS.highest
         self.session_active = self.received_ack = False
@@ -395,23 +395,23 @@ class Session(ABC):
         if Timer.SESSION_ACK_SEND not in self._timers:
             self._start_ack_send(self.ack_wait_timeout / 2, now)
         if recoverable:
-            self._count_recoverable(now)
+            self._count_recoverable(len(data), now)
         self._deliver(message, data, foreign, now)
         if message.session is not None:
             self._receive_session_header(message.session, now)
-        window = min(self.settings.window_size, self.received_window_size)
+        window = min(self._window_size, self.received_window_size)
         if self.is_open and (
             self.unacked_received_msg_count >= max(1, window // 2)  # S8
             or self._unacked_received_bytes >= self.settings.max_unacknowledged_bytes // 2
         ):
             self._send_session_ack()
 
-    def _count_recoverable(self, now: float) -> None:
+    def _count_recoverable(self, size: int, now: float) -> None:
         """[MS-MQQB] 3.1.5.8.7; ``data_to_send`` is called when the message is on disk."""
         bit = self.recoverable_message_received_count - self.last_acked_recoverable_msg_seq_number
         if bit >= _FLAGS:
             self._send_session_ack()
-            self.unacked_received_msg_count = 1  # S7
+            self.unacked_received_msg_count, self._unacked_received_bytes = 1, size  # S7
             bit = 0
         self.recoverable_message_received_count += 1
         if not self.recoverable_msg_ack_flags:
@@ -439,8 +439,8 @@ class Session(ABC):
     def _send_waiting(self, now: float) -> None:
         """[MS-MQQB] 3.1.7.1 for each message that waits, in order, as far as the window allows (S4)."""
         table = self.outgoing
-        while self.is_open and table.waiting and len(table.awaiting) < _MOST_AWAITING:
-            if self.unacked_message_count >= min(self.settings.window_size, max(1, self.received_window_size)):
+        while self.is_open and table.waiting and len(table.awaiting) < MOST_REMEMBERED:
+            if self.unacked_message_count >= min(self._window_size, max(1, self.received_window_size)):
                 return
             if self._unacked_bytes >= self.settings.max_unacknowledged_bytes:
                 return
@@ -493,7 +493,7 @@ class Session(ABC):
             recoverable_msg_ack_flags=flags,
             user_msg_sequence_number=on_wire(self.message_sent_count),
             recoverable_msg_seq_number=on_wire(self.recoverable_message_sent_count),
-            window_size=self.settings.window_size,
+            window_size=self._window_size,
         )
         self.recoverable_msg_ack_flags = self.unacked_received_msg_count = self._unacked_received_bytes = 0
         self.last_acked_recoverable_msg_seq_number = self.recoverable_message_received_count

@@ -199,6 +199,18 @@ def test_acknowledgment_by_count(own: int, theirs: int, at: int) -> None:
     assert acceptor.unacked_received_msg_count == 0
 
 
+@pytest.mark.parametrize("window", [20_000, 65_535])
+def test_no_window_is_larger_than_the_history(window: int) -> None:
+    """Of more messages than are remembered, those sent again after a reconnect would be delivered twice."""
+    acceptor = open_acceptor(
+        Acceptor(OWN, settings=Settings(window_size=window)), parameters=ConnectionParameters(window_size=window)
+    )
+    for number in range(1, 5001):
+        assert acceptor.data_to_send() == b""
+        acceptor.receive_data(incoming(number), 0.0)
+    assert packets(acceptor) == [SessionAck(SessionHeader(5000, window_size=10_000))]
+
+
 def test_bytes_are_acknowledged_before_they_reach_the_limit() -> None:
     acceptor = open_acceptor(Acceptor(OWN, settings=Settings(max_unacknowledged_bytes=1000)))
     acceptor.receive_data(incoming(1), 0.0)
@@ -220,6 +232,17 @@ def test_33rd_recoverable_message() -> None:
     assert acceptor.next_deadline() == 0.75
     acceptor.handle_deadline(0.75)
     assert packets(acceptor) == [SessionAck(SessionHeader(33, 33, 1, window_size=200))]
+
+
+def test_bytes_of_the_33rd_recoverable_message_are_counted() -> None:
+    acceptor = Acceptor(OWN, settings=Settings(window_size=200, max_unacknowledged_bytes=20_000))
+    open_acceptor(acceptor, parameters=ConnectionParameters(window_size=200))
+    for number in range(1, 33):
+        acceptor.receive_data(incoming(number, recoverable=True), 0.0)
+    acceptor.receive_data(UserMessage(PEER.bytes_le, 33, bytes(6000), recoverable=True).pack(), 0.0)
+    assert packets(acceptor) == [SessionAck(SessionHeader(33, 1, 0xFFFFFFFF, window_size=200))]
+    acceptor.receive_data(UserMessage(PEER.bytes_le, 34, bytes(6000), recoverable=True).pack(), 0.0)
+    assert packets(acceptor) == [SessionAck(SessionHeader(34, 33, 0b11, window_size=200))]
 
 
 def test_duplicate_is_counted_and_acknowledged() -> None:

@@ -14,6 +14,7 @@ from msmqwire.session import (
     ConnectionWanted,
     Initiator,
     MessageExpired,
+    MessageIDHistory,
     MessageReceived,
     MessagesAcknowledged,
     SessionClosed,
@@ -192,6 +193,19 @@ def test_window(own: int, theirs: int, expected: int) -> None:
     events = initiator.receive_data(acknowledgment(1, window_size=0), 0.0)
     assert events == [MessagesAcknowledged((1,))]
     assert identifiers(initiator) == [expected + 1]
+
+
+def test_the_receiver_remembers_all_that_is_sent_again() -> None:
+    initiator = open_initiator(Initiator(OWN, settings=Settings(window_size=65_535)), window_size=65_535)
+    for _ in range(12_000):
+        initiator.send(message(), 0.0)
+    history = MessageIDHistory()
+    sent = identifiers(initiator)
+    assert not any(history.is_duplicate(incoming(each), 0.0) for each in sent)
+    initiator.connection_lost(0.0)
+    open_initiator(initiator, window_size=65_535)
+    assert all(history.is_duplicate(incoming(each), 0.0) for each in sent)
+    assert identifiers(initiator) == sent == [*range(1, 10_001)]
 
 
 def test_window_of_a_session_header_replaces_the_window() -> None:
