@@ -161,7 +161,10 @@ def _gates(enterprise: _Enterprise) -> Iterator[Problem]:
                 what = f"is false, but the machine is a gate of {enterprise.title(link)}"
                 yield Problem(enterprise.title(gate), "routing_server", what)
     if len(enterprise.sites) > 1:
-        gates = site_gates(enterprise.links, enterprise.machines)
+        # Routing does without links of which a site is missing
+        sites = enterprise.sites.keys()
+        links = [link for link in enterprise.links if {link.site1_identifier, link.site2_identifier} <= sites]
+        gates = site_gates(links, enterprise.machines)
         for identifier, site in enterprise.sites.items():
             if identifier not in gates:
                 yield Problem(enterprise.title(site), "", "no link has a gate in it, so it cannot be reached")

@@ -89,6 +89,7 @@ def test_one_site_needs_neither_gates_nor_links() -> None:
         ("link", {"site2_identifier": NOBODY}, [
             f"routing_link North - ?: site2_identifier: there is no site {NOBODY}",
             "routing_link North - ?: site_gate_identifier_list: PEER is in neither of the sites",
+            "site North: no link has a gate in it, so it cannot be reached",
             "site South: no link has a gate in it, so it cannot be reached",
             "site South: no links lead to it from site North",
         ]),
