@@ -12,6 +12,7 @@ from msmqwire.session import Event, Session
 
 _READ_SIZE = 1 << 16
 _MOST_UNSENT = 1 << 16
+_TURNS = 5  # of the loop, in which bytes that have come are read and reach the session
 _CLOSE_TIMEOUT = 1.0  # seconds for the last bytes to reach the peer
 
 _Result = TypeVar("_Result")
@@ -50,11 +51,12 @@ class Link:
         self._notify = notify
         self._lock = lock
         self._is_handling = False
+        self._has_data = False
         self._has_ended = False
         self._flush_is_due = False
         self._detail = "the peer closed the connection"
         self._waiting: asyncio.Task[Any] | None = None
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer: asyncio.Handle | None = None
 
     async def run(self) -> None:
         """Read until the session or its connection ends.
@@ -64,6 +66,7 @@ class Link:
         try:
             self._flush()
             while data := await self._of_the_peer(self._reader.read(_READ_SIZE)):
+                self._has_data = True
                 async with self._lock:
                     await self._receive(data)
                 if self._writer.transport.get_write_buffer_size() > _MOST_UNSENT + self._session.unacknowledged_bytes:
@@ -98,9 +101,11 @@ class Link:
     async def _receive(self, data: bytes) -> None:
         self._is_handling = True
         try:
-            await self._handle(self._session.receive_data(data, self._loop.time()))
+            now = self._loop.time()
+            # Timers that have waited for these bytes expire now: they do not wait for others
+            await self._handle([*self._session.receive_data(data, now), *self._session.handle_deadline(now)])
         finally:
-            self._is_handling = False
+            self._is_handling = self._has_data = False
         self._flush()
 
     def flush_soon(self) -> None:
@@ -122,11 +127,14 @@ class Link:
         self._flush_is_due = False
         if self._is_handling or self._has_ended:
             return
-        if (data := self._session.data_to_send()) and not self._writer.is_closing():
-            self._writer.write(data)
+        self._write()
         if self._session.is_disconnected:
             self._end()
         self._schedule()
+
+    def _write(self) -> None:
+        if (data := self._session.data_to_send()) and not self._writer.is_closing():
+            self._writer.write(data)
 
     def _end(self) -> None:
         """No more bytes are sent, and those that come are not read."""
@@ -142,11 +150,19 @@ class Link:
         deadline = None if self._session.is_disconnected else self._session.next_deadline()
         self._timer = None if deadline is None else self._loop.call_at(deadline, self._expire, deadline)
 
-    def _expire(self, deadline: float) -> None:
+    def _expire(self, deadline: float, turns: int = _TURNS) -> None:
+        """Let the timers expire; those that close the session after the bytes that have come meanwhile."""
         if self._is_handling:
             return  # _flush schedules it again
         # A loop may call early, by as much as its clock resolves
-        self._notify(self._session.handle_deadline(max(deadline, self._loop.time())))
+        now = max(deadline, self._loop.time())
+        if self._has_data or turns:
+            self._notify(self._session.handle_deadline(now, closing=False))
+            self._write()
+            if not self._has_data:  # else _receive comes
+                self._timer = self._loop.call_soon(self._expire, deadline, turns - 1)
+            return
+        self._notify(self._session.handle_deadline(now))
         self._flush()
 
     async def _close(self) -> None:

@@ -176,11 +176,14 @@ class Session(ABC):
             return float("-inf")
         return min(self._timers.values(), default=None)
 
-    def handle_deadline(self, now: float) -> list[Event]:
-        """The timers that have expired, in the order of their times: [MS-MQQB] 3.1.6."""
+    def handle_deadline(self, now: float, *, closing: bool = True) -> list[Event]:
+        """The timers that have expired, in the order of their times: [MS-MQQB] 3.1.6.
+
+        Without ``closing``, as bytes have come that are not passed yet, only an acknowledgment that is due is sent.
+        """
         for timer in sorted(self._timers, key=self._timers.__getitem__):
             # An earlier timer may have stopped a later one
-            if self._timers.get(timer, now + 1) <= now:
+            if self._timers.get(timer, now + 1) <= now and (closing or timer is Timer.SESSION_ACK_SEND):
                 del self._timers[timer]
                 self._expire(timer, now)
         self._send_waiting(now)
