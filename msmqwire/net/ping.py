@@ -18,17 +18,18 @@ from msmqwire.session import PING_RESPONSE_TIMEOUT, PingClient, answer_ping
 _LOG = logging.getLogger(__name__)
 
 
-async def ping(host: str, port: int, *, identifier: UUID, cookie: int = 1) -> bool:
+async def ping(host: str, port: int, *, identifier: UUID, cookie: int = 1, lookup_timeout: float | None = None) -> bool:
     """Whether a queue manager answers, within a second, that it would accept a session: [MS-MQQB] 3.1.7.6.
 
     Raises
     ------
     OSError
-        The host cannot be resolved, or none of its addresses can be reached.
+        The host cannot be resolved, or not in ``lookup_timeout`` seconds, or none of its addresses can be reached.
     """
     # A name may have addresses of which only one can be reached, and is answered
     failures: list[OSError] = []
-    found = await addresses_of(host, port, socket.SOCK_DGRAM)
+    async with asyncio.timeout(lookup_timeout):
+        found = await addresses_of(host, port, socket.SOCK_DGRAM)
     for address in found:
         try:
             if await _ping_address(address, identifier, cookie):

@@ -293,7 +293,8 @@ class SessionClient:
 
     async def _ping(self, host: str, port: int) -> None:
         self._pings += 1
-        if not await ping(host, port, identifier=self.identifier, cookie=self._pings):
+        timeout = self._session.settings.retry_timeout
+        if not await ping(host, port, identifier=self.identifier, cookie=self._pings, lookup_timeout=timeout):
             raise OSError(f"it does not accept a session: no answer to a ping at UDP port {port}, or a refusal")
 
     async def _handle(self, events: Sequence[Event]) -> None:

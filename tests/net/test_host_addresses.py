@@ -168,6 +168,32 @@ def test_a_slow_name_server_delays_no_end(monkeypatch: pytest.MonkeyPatch) -> No
     ends.set()
 
 
+def test_the_look_up_for_a_ping_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As that for a connection does: the client says so, and tries the next hop."""
+    ends, asked = threading.Event(), []
+
+    def wait(host: str, *_: Any, **__: Any) -> Any:
+        asked.append(host)
+        ends.wait()
+        return []
+
+    async def main() -> None:
+        hops = [net.NextHop("slow.example"), net.NextHop("next.example")]
+        client = net.connect(hops, ping_port=1, settings=Settings(retry_timeout=0.2))
+        await client.send(message())
+        async with asyncio.timeout(20):
+            while "next.example" not in asked:
+                await asyncio.sleep(0.01)
+        assert client.failure.endswith(".example port 1801: no answer")
+        await client.close()
+
+    monkeypatch.setattr(socket, "getaddrinfo", wait)
+    try:
+        asyncio.run(main())
+    finally:
+        ends.set()
+
+
 @pytest.mark.long
 def test_addresses_of_a_link() -> None:
     """Their zone is part of them: for the listener, for pings, and in what is said."""
