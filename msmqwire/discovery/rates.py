@@ -24,7 +24,7 @@ class Rate:
     Raises
     ------
     ValueError
-        ``per_second`` is not above 0 and at most 1,000,000,000, or ``burst`` is below 1.
+        ``per_second`` is not from 0.000000001 to 1,000,000,000, or ``burst`` is below 1.
     """
 
     per_second: float
@@ -33,6 +33,8 @@ class Rate:
     def __post_init__(self) -> None:
         if not 0 < self.per_second <= _SECOND:
             raise ValueError(f"{self.per_second} a second is not above 0 and at most {_SECOND:,}")
+        if self.per_second < 1 / _SECOND:  # of 1e-320, the time between two answers is no number
+            raise ValueError(f"{self.per_second} a second is below {1 / _SECOND:g}")
         if self.burst < 1:
             raise ValueError(f"a burst of {self.burst} is not 1 or more")
 

@@ -137,6 +137,7 @@ NO_GUID = "is not a GUID, as in dcc51bf6-d4ad-4543-8739-71568e8f9128"
         (("port = 0", '[allow]\nnetworks = ["10.20.1.0/16"]'), "[allow] networks[0]: 10.20.1.0/16 has host bits set"),
         (("port = 0", "[limits]\nnetwork_prefix = 0"), "[limits] network_prefix: must be from 1 to 32, not 0"),
         (("port = 0", "[limits]\ntotal_rate = 0"), "[limits] total_rate: 0.0 a second is not above 0 and at most"),
+        (("port = 0", "[limits]\ntotal_rate = 1e-320"), "[limits] total_rate: 1e-320 a second is below 1e-09"),
         (("port = 0", "[limits]\ntotal_rate = inf"), "[limits] total_rate: inf a second is not above 0 and at most"),
         (("port = 0", '[limits]\nnetwork_rate = "5"'), "[limits] network_rate: '5' is not a number"),
         (("port = 0", f"[limits]\nnetwork_rate = {10**400}"), "[limits] network_rate: is too large"),

@@ -51,7 +51,7 @@ def test_a_clock_that_does_not_begin_at_0() -> None:
         assert [bucket.take(0, start) for _ in range(3)] == [True, True, False]
 
 
-@pytest.mark.parametrize(("per_second", "burst"), [(0, 1), (-1, 1), (1e10, 1), (float("nan"), 1), (1, 0)])
+@pytest.mark.parametrize(("per_second", "burst"), [(0, 1), (1e-320, 1), (-1, 1), (1e10, 1), (float("nan"), 1), (1, 0)])
 def test_rates_that_are_none(per_second: float, burst: int) -> None:
     with pytest.raises(ValueError, match=r"a second|not 1 or more"):
         Rate(per_second, burst)
