@@ -186,6 +186,13 @@ def _server(path: str, number: int, entry: dict[str, Any]) -> DirectoryServiceSe
     return server
 
 
+def _source(value: Any) -> str:
+    text: str = TEXT(value)
+    if "\0" in text:
+        raise ValueError(f"{text!r} has a null character")
+    return text
+
+
 def _guid(value: Any) -> uuid.UUID:
     return parse_guid(TEXT(value))
 
@@ -249,6 +256,6 @@ _TABLES: dict[str, dict[str, _Key]] = {
         "address_bytes": _Key(_MANY, _DEFAULT.address_bytes),
         "network_bytes": _Key(_MANY, _DEFAULT.network_bytes),
     },
-    "directory": {"source": _Key(TEXT), "machine": _Key(TEXT)},
+    "directory": {"source": _Key(_source), "machine": _Key(TEXT)},
 }
 _SERVER = {"name": _Key(TEXT), "ip": _Key(FLAG, True), "ipx": _Key(FLAG, False)}

@@ -67,6 +67,7 @@ def test_the_site_of_a_machine_in_a_directory(tmp_path: Path) -> None:
     [
         ("enterprise.toml", "NOBODY",
          r"^/.*/site.toml: \[directory\] machine: no QueueManager in the directory has the ComputerName NOBODY$"),
+        ("\\u0000", "LEDGER", r"^/.*/site.toml: \[directory\] source: '\\x00' has a null character"),
         ("ldap://a:s3cret@dc1", "LEDGER", r"^/.*/site.toml: \[directory\] source: .* pass user= and password="),
         ("none.toml", "LEDGER", "No such file"),
     ],
