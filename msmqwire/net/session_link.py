@@ -159,8 +159,10 @@ class Link:
         if self._has_data or turns:
             self._notify(self._session.handle_deadline(now, closing=False))
             self._write()
-            if not self._has_data:  # else _receive comes
+            if not self._has_data:
                 self._timer = self._loop.call_soon(self._expire, deadline, turns - 1)
+            elif (due := self._session.next_deadline(closing=False)) is not None:
+                self._timer = self._loop.call_at(due, self._expire, due)
             return
         self._notify(self._session.handle_deadline(now))
         self._flush()

@@ -167,14 +167,14 @@ class Session(ABC):
         self._output.clear()
         return data
 
-    def next_deadline(self) -> float | None:
-        """When ``handle_deadline`` has to be called; None if no timer is running.
+    def next_deadline(self, *, closing: bool = True) -> float | None:
+        """When ``handle_deadline`` has to be called, with the same ``closing``; None if no timer is running.
 
         ``-inf``, which is at once, where ``send`` has left events: of a message that has expired.
         """
         if self._events:
             return float("-inf")
-        return min(self._timers.values(), default=None)
+        return min(self._timers.values(), default=None) if closing else self._timers.get(Timer.SESSION_ACK_SEND)
 
     def handle_deadline(self, now: float, *, closing: bool = True) -> list[Event]:
         """The timers that have expired, in the order of their times: [MS-MQQB] 3.1.6.

@@ -17,7 +17,13 @@ from msmqwire import net
 from msmqwire.session import CloseReason, Event, MessageReceived, SessionClosed, Settings
 from tests.net.session_wire import DEADLINE, Wire
 from tests.net.test_sessions import GUID, Store, message, peer_of
-from tests.reference.mqqb_session_packets import ConnectionParameters, EstablishConnection, UserMessage
+from tests.reference.mqqb_session_packets import (
+    ConnectionParameters,
+    EstablishConnection,
+    SessionAck,
+    SessionHeader,
+    UserMessage,
+)
 from tests.session.peers import incoming
 
 
@@ -219,6 +225,38 @@ def test_no_timer_expires_over_bytes_that_have_come(blocks: bool) -> None:
             first.writer.write(incoming(1))
             assert isinstance(await second.packet(), EstablishConnection)
             assert isinstance(await second.packet(), ConnectionParameters)
+            for peer in (first, second):
+                peer.writer.close()
+
+    asyncio.run(main())
+
+
+def test_an_acknowledgment_is_sent_while_later_bytes_wait() -> None:
+    """The handler stores messages of another session, and a timer that would close this one has passed."""
+
+    async def main() -> None:
+        begins, ends, stored = asyncio.Event(), asyncio.Event(), []
+
+        async def store(received: Sequence[MessageReceived]) -> None:
+            stored.extend(received)
+            if len(stored) == 2:
+                begins.set()
+                await ends.wait()
+
+        async with net.serve(store, port=0, settings=Settings(cleanup_timeout=0.3)) as server:
+            first, second = await peer_of(server), await peer_of(server)
+            await first.initiate()
+            await second.initiate()
+            first.writer.write(incoming(1, recoverable=True))
+            await until(lambda: stored)
+            second.writer.write(incoming(2))
+            await begins.wait()
+            first.writer.write(incoming(3, recoverable=True))
+            try:
+                async with asyncio.timeout(5):
+                    assert await first.packet() == SessionAck(SessionHeader(1, 1, 1))
+            finally:
+                ends.set()
             for peer in (first, second):
                 peer.writer.close()
 
