@@ -45,6 +45,13 @@ _CONTENTS = frozenset(
     }
 )
 _BASE_HEADER, _SIGNED = 16, 8
+_SENDER_IS_SID = 1
+# The columns of messages that say what to rewrite
+_READ = (
+    "violations", "kind", "notification", "acknowledged_source_queue_manager", "destination_queues", "admin_queues",
+    "response_queues", "srmp_envelope", "soap_header", "soap_body", "http_body", "multi_queue_signature", "body",
+    "trailing",
+)  # fmt: skip
 # The bytes before the data of further headers: numbers
 _SECTION, _COMPOUND = 8, 16
 # The numbers that acknowledgments begin with; of an OrderAck the rest is reserved ([MS-MQQB] 2.2.4.1)
@@ -182,16 +189,20 @@ def anonymize_payload(payload: bytes, layout: str, pseudonyms: Pseudonyms, lost:
     lost : int
         The bytes that it had after those captured.
     """
-    rewritten = bytearray(payload)
-    for part in byte_map(layout, payload):
-        rewritten[part.start : part.end] = _rewritten(part, payload[part.start : part.end], pseudonyms)
+    rewritten, sender = bytearray(payload), 0
+    parts = list(byte_map(layout, payload))
+    for part in parts:
+        if part.name == "SecurityHeader.Flags":
+            sender = part.value & 0xF  # ST
+        rewritten[part.start : part.end] = _rewritten(part, payload[part.start : part.end], sender, pseudonyms)
     outcome = _outcome(layout, payload, lost)
     fault = outcome[0][0]
-    if layout == "messages" and not _rewrite_message(payload, rewritten, fault, pseudonyms):
+    further = next((part for part in parts if part.name == "further headers"), None)
+    if layout == "messages" and not _rewrite_message(payload, rewritten, lost, further, fault, pseudonyms):
         return None
     if fault is not None and fault["code"] != "incomplete":
         # After it the layout need not hold
-        known = [part.end for part in byte_map(layout, payload) if part.start <= fault["offset"]]
+        known = [part.end for part in parts if part.start <= fault["offset"]]
         after = max([*known[-1:], _BASE_HEADER if layout in ("messages", "sessions") else 0])
         rewritten[after:] = bytes(len(payload[after:]))
     found = bytes(rewritten)
@@ -202,7 +213,8 @@ def _outcome(layout: str, payload: bytes, lost: int) -> list[Any]:
     """The fault and the violations of a payload; for a notification, of its body as well."""
     kind = TABLES["sessions" if layout == "ping" else layout]
     options = {"transport": "udp" if layout in ("topology", "ping") else "tcp"} if kind.takes_transport else {}
-    rows: Any = kind.decode_batch(Payloads.of([payload], lost=[lost]), **options).to_arrow()
+    columns = ["fault", "violations", *(("notification", "body") if layout == "messages" else ())]
+    rows: Any = kind.decode_batch(Payloads.of([payload], lost=[lost]), columns=columns, **options).to_arrow()
     found = [rows["fault"].to_pylist(), rows["violations"].to_pylist()]
     if layout == "messages" and rows["notification"].to_pylist() == ["plain"]:
         changes: Any = mqcn.decode_batch([rows["body"][0].as_py()]).to_arrow()
@@ -210,7 +222,7 @@ def _outcome(layout: str, payload: bytes, lost: int) -> list[Any]:
     return found
 
 
-def _rewritten(part: Part, data: bytes, pseudonyms: Pseudonyms) -> bytes:
+def _rewritten(part: Part, data: bytes, sender: int, pseudonyms: Pseudonyms) -> bytes:
     name, kind = part.name, part.field.type
     if kind == "guid":
         return _guid(data, pseudonyms)
@@ -219,7 +231,8 @@ def _rewritten(part: Part, data: bytes, pseudonyms: Pseudonyms) -> bytes:
     if kind == "text":
         return _text(data, pseudonyms)
     if name == "SecurityID":
-        return _guid(data, pseudonyms) if len(data) == 16 and data[:1] != b"\1" else pseudonyms.sid(data)
+        # A GUID may begin as a SID does
+        return pseudonyms.sid(data) if sender == _SENDER_IS_SID and data[:1] == b"\1" else _guid(data, pseudonyms)
     if name == "ProviderInfo":
         return data[:4] + _text(data[4:], pseudonyms)
     if name == "IPX fields":
@@ -266,10 +279,10 @@ def _server_array(data: bytes, pseudonyms: Pseudonyms) -> bytes:
 
 
 def _rewrite_message(
-    payload: bytes, rewritten: bytearray, fault: dict[str, Any] | None, pseudonyms: Pseudonyms
-) -> bool:
+    payload: bytes, rewritten: bytearray, lost: int, further: Part | None, fault: dict[str, Any] | None,
+    pseudonyms: Pseudonyms,
+) -> bool:  # fmt: skip
     """Rewrite further headers, and the body of a notification or acknowledgment; whether that was possible."""
-    (further,) = [part for part in byte_map("messages", payload) if part.name == "further headers"] or (None,)
     if fault is not None:
         if further is not None:
             # Which bytes of headers are names is known from whole headers only; the first one begins with numbers
@@ -277,12 +290,15 @@ def _rewrite_message(
             known = further.start + size if fault["offset"] in range(further.start, further.start + _COMPOUND) else 0
             start = min(max(further.start, known), further.end)
             rewritten[start : further.end] = bytes(further.end - start)
-        return True
-    batch = mqqb.decode_batch([payload])
+        if fault["code"] != "incomplete":
+            return True
+    batch = mqqb.decode_batch(Payloads.of([payload], lost=[lost]), columns=_READ)
     row: Any = batch.to_arrow().to_pylist()[0]
-    if _UNTERMINATED & set(row["violations"]):
+    if fault is not None:
+        pass
+    elif _UNTERMINATED & set(row["violations"]):
         return False
-    if further is not None and row["destination_queues"] is not None:
+    elif further is not None and row["destination_queues"] is not None:
         if not _is_canonical(payload):
             return False
         _rewrite_queues(batch, further, payload, rewritten, pseudonyms)
@@ -301,7 +317,7 @@ def _rewrite_message(
         if body is None:
             return False
         rewritten[start : start + size] = body
-    elif row["kind"] != "user_message":
+    elif row["kind"] not in (None, "user_message"):
         # The body says which messages it acknowledges
         body = payload[start : start + size]
         source = row["acknowledged_source_queue_manager"]

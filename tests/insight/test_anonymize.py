@@ -31,6 +31,7 @@ from tests.insight.captures import write as write_capture
 from tests.vectors import get, load
 
 KEY = b"a key of 16 byte"
+GUID_LIKE_A_SID = UUID(bytes_le=bytes.fromhex("0102 8f11 44459078909ea0fc43cd8907"))
 PSEUDONYMS = Pseudonyms(KEY)
 # What stays: numbers, flags, times, sizes, and what the specification prints
 KEPT = {
@@ -219,6 +220,8 @@ def test_every_truncation_keeps_its_size_and_fault(layout: str, payload: bytes) 
         (2, FIRST.bytes_le, PSEUDONYMS.guid(FIRST).bytes_le),
         # A SID of 16 bytes: a domain
         (1, bytes.fromhex("010200000000000515000000 efbeadde"), None),
+        # A GUID whose first bytes are those of a short SID
+        (2, GUID_LIKE_A_SID.bytes_le, PSEUDONYMS.guid(GUID_LIKE_A_SID).bytes_le),
     ],
 )
 def test_identifiers_of_senders(kind: int, claim: bytes, pseudonym: bytes | None) -> None:

@@ -198,11 +198,48 @@ def test_packets_of_which_a_few_bytes_are_left_keep_their_fault(tmp_path: Path, 
     anonymized(path)
 
 
+def test_a_complete_notification_in_a_packet_that_lost_its_end_stays(tmp_path: Path) -> None:
+    body = get("mqcn", "C2-change-queue").data + b" "
+    packet = bytearray(message(queue="OS:server\\private$\\notify_queue$", body=body))
+    packet[2] |= 0x10  # a SessionHeader, all of which is lost
+    path = tmp_path / "x.pcap"
+    *opening, data, _, _, _ = stream([packet + bytes(12)])
+    records = [build.pcap_record(frame) for frame in opening]
+    records.append(build.pcap_record(data[:-12], original=len(data)))
+    path.write_bytes(build.pcap_header() + b"".join(records))
+
+    def judged(source: Any) -> list[tuple[Any, ...]]:
+        columns = "operation", "object", "outcome", "rule", "fault"
+        return [
+            tuple(row[name] for name in columns)
+            for _, batch in read_tables(source, ["notifications"])
+            for row in batch.to_pylist()
+        ]
+
+    assert [row[-1]["field"] for row in rows(path) if row[-1]] == ["SessionHeader"]
+    assert [row[1] for row in judged(path)] == ["queue"]
+    assert judged(io.BytesIO(anonymized(path))) == judged(path)
+
+
+def test_the_body_of_a_message_that_lost_its_end_does_not_stay() -> None:
+    packet = message(body=SECRET)
+    found = anonymize_payload(packet[:-1], "messages", PSEUDONYMS, 1)
+    assert found is not None
+    assert SECRET not in found
+
+
 def test_bytes_of_no_packet_keep_their_number(tmp_path: Path) -> None:
     request = b"GET /frieda HTTP/1.0\r\n" * 300
     path = write_capture(tmp_path / "x.pcap", stream([request, message()]))
     assert rows(path)[0][-2] == len(request)
     assert b"frieda" not in anonymized(path)
+
+
+def test_a_stream_between_equal_ends_keeps_its_offsets(tmp_path: Path) -> None:
+    packets = [message(number=number) for number in range(3)]
+    path = write_capture(tmp_path / "x.pcap", stream(packets, "192.0.2.1", "192.0.2.1", 1801))
+    assert [row[4] for row in rows(path)] == [0, 1, 2]
+    anonymized(path)
 
 
 def test_connections_on_reused_ports_stay_apart(tmp_path: Path) -> None:

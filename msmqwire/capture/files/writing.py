@@ -141,6 +141,8 @@ class CaptureWriter:
         for sender in (flow, back):
             self._first[sender] = self._written.setdefault(sender, 0)
         for sender, flags in ((flow, _SYN), (back, _SYN | _ACK)):
+            # Where both ends are equal, both packets open one stream
+            self._written[sender] = self._first[sender]
             self._segment(time, sender, flags, b"")
             self._written[sender] += _FIRST_BYTE
         self._segment(time, flow, _ACK, b"")
