@@ -158,8 +158,9 @@ class _Reader:
             return next(ends, len(self._payload) + 2) + 2 - self.at
         if field.type == "value":
             # What cannot be sized is everything that is left, and more
+            rest = memoryview(self._payload)[self.at :]
             try:
-                return propvariant.size(type_of(self._known["property_id"][place]) or 0, self._payload[self.at :])
+                return propvariant.size(type_of(self._known["property_id"][place]) or 0, rest)
             except (DecodeError, ValueError):
                 return left + 1
         return int(SIZES.get(field.type) or self._value(field.size))

@@ -17,6 +17,7 @@ from msmqwire.cli.payload import payload_of
 from msmqwire.columns.fields import Field
 from msmqwire.insight.layouts import LAYOUTS, byte_map, guess
 from msmqwire.mqcn.schema import OPERATIONS
+from msmqwire.properties import PROPID_Q_LABEL
 from tests.cli.support import msmqwire, run
 from tests.vectors import Vector, get, load
 
@@ -210,6 +211,27 @@ def test_hexdumps_of_programs(dump: str, data: bytes) -> None:
 def test_hexdumps_with_wrong_offsets(dump: str) -> None:
     with pytest.raises(CommandError, match="is not hexadecimal"):
         payload_of(dump)
+
+
+def test_properties_do_not_copy_what_follows_them() -> None:
+    """A packet of 4 MiB has room for hundreds of thousands of them."""
+
+    class Counted(bytes):
+        sliced = 0
+
+        def __getitem__(self, key: Any) -> Any:
+            found = super().__getitem__(key)
+            type(self).sliced += len(found) if isinstance(found, bytes) else 0
+            return found
+
+    values = [(PROPID_Q_LABEL, "label")] * 200
+    update = mqcn.NotificationUpdate(
+        command="change", guid_identifier=UUID(int=1), guid_master_id=UUID(int=2), path_name=None, properties=values
+    )
+    body = mqcn.encode_body(mqcn.ChangeNotificationMessage(1, [update]), enforce=False)
+    parts = list(byte_map("notifications", Counted(body)))
+    assert [part.value.value for part in parts if part.field.type == "value"] == ["label"] * 200
+    assert Counted.sliced < 2 * len(body)
 
 
 def test_the_body_of_a_notification() -> None:
