@@ -61,21 +61,21 @@ class MessageOutput:
         queues: dict[str, list[MessageReceived]] = {}
         for each in received:
             queues.setdefault(self._stem(each), []).append(each)
-        ends: dict[str, int] = {}
+        places: dict[str, tuple[int, int]] = {}
         try:
             for stem, messages in queues.items():
                 path = os.path.join(self._directory, f"{stem}.jsonl")
                 with OutputErrors(path):
                     is_new = not os.path.exists(path)
                     with open(path, "a+b", buffering=0) as file:
-                        ends[path] = _append(file, messages)
+                        places[path] = _append(file, messages)
                     if is_new:
                         _sync_directory(self._directory)
         except BaseException:
             # The sender sends all of them again
-            for path, end in ends.items():
-                with contextlib.suppress(OSError):
-                    os.truncate(path, end)
+            for path, (start, end) in places.items():
+                with contextlib.suppress(OSError), open(path, "ab", buffering=0) as file:
+                    _take_back(file, start, end)
             raise
 
     def _stem(self, received: MessageReceived) -> str:
@@ -113,11 +113,11 @@ def write_at_once(file: IO[bytes], data: bytes) -> None:
         file.flush()
 
 
-def _append(file: io.FileIO, received: Sequence[MessageReceived]) -> int:
-    """Append messages to a file: all of them or, since their senders send them again, none; where they begin."""
+def _append(file: io.FileIO, received: Sequence[MessageReceived]) -> tuple[int, int]:
+    """Append messages to a file: all of them or, since their senders send them again, none; where they are."""
     lines = _lines(received)
-    end = file.seek(0, os.SEEK_END)
-    if end and _last_byte(file, end) != b"\n":  # a process that was killed has left a part of a line
+    start = file.seek(0, os.SEEK_END)
+    if start and _last_byte(file, start) != b"\n":  # a process that was killed has left a part of a line
         lines = b"\n" + lines
     rest = memoryview(lines)
     try:
@@ -126,10 +126,16 @@ def _append(file: io.FileIO, received: Sequence[MessageReceived]) -> int:
         if any(each.message.delivery_mode == "recoverable" for each in received):
             os.fsync(file.fileno())
     except OSError:
-        with contextlib.suppress(OSError):
-            file.truncate(file.seek(end))
+        _take_back(file, start, start + len(lines) - len(rest))
         raise
-    return end
+    return start, start + len(lines)
+
+
+def _take_back(file: io.FileIO, start: int, end: int) -> None:
+    """Remove what was appended, unless another process has appended to the file as well: its rows stay."""
+    with contextlib.suppress(OSError):
+        if file.seek(0, os.SEEK_END) == end:
+            file.truncate(file.seek(start))
 
 
 def _last_byte(file: io.FileIO, end: int) -> bytes:

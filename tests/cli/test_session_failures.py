@@ -91,14 +91,15 @@ def test_rows_after_a_disk_was_full_or_a_process_was_killed(tmp_path: Path, redi
     assert json.loads(second)["body"] == "00" * 10
 
 
+def received(queue: str) -> MessageReceived:
+    """A message for a queue."""
+    name = f"DIRECT=TCP:127.0.0.1\\private$\\{queue}"
+    message = mqqb.UserMessage(destination_queue=name, body=b"x", message_id=1)
+    return MessageReceived(message, mqqb.encode(message))
+
+
 def test_messages_that_cannot_all_be_written_are_not_written(tmp_path: Path) -> None:
     """They come again: rows of those before the one that failed would be there twice."""
-
-    def received(queue: str) -> MessageReceived:
-        name = f"DIRECT=TCP:127.0.0.1\\private$\\{queue}"
-        message = mqqb.UserMessage(destination_queue=name, body=b"x", message_id=1)
-        return MessageReceived(message, mqqb.encode(message))
-
     output = MessageOutput(str(tmp_path))
     asyncio.run(output.write([received("first"), received("second")]))
     before = [file.read_bytes() for file in sorted(tmp_path.iterdir())]
@@ -110,6 +111,21 @@ def test_messages_that_cannot_all_be_written_are_not_written(tmp_path: Path) -> 
     after = {file.name: file.read_bytes() for file in sorted(tmp_path.iterdir())}
     assert after.pop("private$_fourth.jsonl") == b""
     assert list(after.values()) == before
+
+
+def test_rows_of_another_process_are_not_taken_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two receivers may append to one file: one fails after the other has appended to it."""
+    shared, row = tmp_path / "private$_shared.jsonl", b'{"of":"another"}\n'
+
+    def append(_: str) -> None:
+        with open(shared, "ab") as file:
+            file.write(row)
+
+    monkeypatch.setattr("msmqwire.cli.message_files._sync_directory", append)
+    (tmp_path / "private$_third.jsonl").mkdir()
+    with pytest.raises(CommandError, match=r"third\.jsonl: Is a directory"):
+        asyncio.run(MessageOutput(str(tmp_path)).write([received("shared"), received("third")]))
+    assert shared.read_bytes().endswith(row)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="sets the size of a pipe")
