@@ -109,10 +109,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with contextlib.redirect_stdout(output):
             return _run(given)
-    except signals.Stopped as stopped:
-        if stopped.number == signal.SIGINT:
+    except (signals.Stopped, KeyboardInterrupt) as stopped:
+        # Before ``signals.raised``, while the subcommand is imported, the interpreter handles an interrupt
+        number = stopped.number if isinstance(stopped, signals.Stopped) else signal.SIGINT
+        if number == signal.SIGINT:
             say("msmqwire: interrupted")
-        return signals.die_of(stopped.number)
+        return signals.die_of(number)
     except BrokenPipeError:
         _drop_standard_output()
         # Windows has no SIGPIPE

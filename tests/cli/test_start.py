@@ -152,6 +152,19 @@ def test_sources_without_compiled_modules_say_what_to_do(tmp_path: Path) -> None
         assert len(done.stderr.splitlines()) == 1 or "-c" in arguments
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="no process ends by a signal")
+def test_an_interrupt_while_the_subcommand_is_imported() -> None:
+    program = """
+from msmqwire import cli
+def interrupted(given):
+    raise KeyboardInterrupt
+cli._parsed = interrupted
+cli.main(["decode", "x.pcap"])
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, env=environ(), timeout=60)
+    assert (done.returncode, done.stderr) == (-signal.SIGINT, b"msmqwire: interrupted\n")
+
+
 def test_the_bare_command_shows_its_help() -> None:
     done = msmqwire()
     assert (done.returncode, done.stderr) == (0, b"")
