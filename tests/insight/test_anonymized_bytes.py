@@ -249,6 +249,19 @@ def test_connections_on_reused_ports_stay_apart(tmp_path: Path) -> None:
     anonymized(path)
 
 
+def test_a_connection_on_reused_ports_in_which_the_server_speaks_first(tmp_path: Path) -> None:
+    """The client's first packet says that it is another connection, and must not end the server's stream."""
+    first, second = (WRITER["Conversation"]("192.0.2.7", 40001, "10.20.1.25", 1801) for _ in range(2))
+    first.send(0, message(number=1))
+    first.close()
+    second.send(1, message(number=2))
+    second.send(0, message(number=3))
+    second.send(1, b"220 frieda\r\n")
+    path = write_capture(tmp_path / "x.pcap", first.frames + second.frames)
+    assert [(row[4], row[6]) for row in rows(path)] == [(1, None), (2, None), (3, None), (None, 12)]
+    anonymized(path)
+
+
 def test_times_that_a_capture_cannot_have_are_left_out(tmp_path: Path) -> None:
     frame = datagram(WRITER["PRINTED_REQUEST"])
     frames = build.packet(frame, stamp=5_000_000_000_000_000) + build.packet(frame) + build.simple_packet(frame)

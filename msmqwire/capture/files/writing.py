@@ -62,7 +62,7 @@ class CaptureWriter:
     """Writes frames without a link layer (LINKTYPE_RAW).
 
     The first bytes of a stream are preceded by the three packets that open its connection, so that a reader knows
-    where both streams begin. A connection is closed only where another one follows on its ports.
+    where both streams begin. A stream is reset only where one of another connection follows on its ports.
 
     Parameters
     ----------
@@ -129,8 +129,7 @@ class CaptureWriter:
             self._open(time, flow)
         if offset is not None:
             if self._first[flow] + _FIRST_BYTE + offset < self._written[flow]:
-                self._close(time, flow)
-                self._open(time, flow)
+                self._reopen(time, flow)
             self._written[flow] = self._first[flow] + _FIRST_BYTE + offset
         for start in range(0, len(data), _SEGMENT):
             self._segment(time, flow, _PSH | _ACK, data[start : start + _SEGMENT])
@@ -139,7 +138,7 @@ class CaptureWriter:
         """The three packets that open a connection."""
         back = flow.reverse
         for sender in (flow, back):
-            self._first[sender] = self._written.setdefault(sender, 0)
+            self._first[sender] = 0
         for sender, flags in ((flow, _SYN), (back, _SYN | _ACK)):
             # Where both ends are equal, both packets open one stream
             self._written[sender] = self._first[sender]
@@ -147,12 +146,16 @@ class CaptureWriter:
             self._written[sender] += _FIRST_BYTE
         self._segment(time, flow, _ACK, b"")
 
-    def _close(self, time: int, flow: Flow) -> None:
-        """Reset both streams of a connection."""
-        for sender in (flow, flow.reverse):
-            self._segment(time, sender, _RST | _ACK, b"")
-            # The SYN of another connection has another number
-            self._written[sender] += 1
+    def _reopen(self, time: int, flow: Flow) -> None:
+        """Reset a stream and begin another one, in this direction alone.
+
+        The data last written in the other direction may be of the earlier connection or of this one.
+        """
+        self._segment(time, flow, _RST | _ACK, b"")
+        # The SYN of another connection has another number
+        self._first[flow] = self._written[flow] = self._written[flow] + 1
+        self._segment(time, flow, _SYN, b"")
+        self._written[flow] += _FIRST_BYTE
 
     def _segment(self, time: int, flow: Flow, flags: int, data: bytes) -> None:
         sequence = self._written[flow]
