@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import chain, islice
 from operator import itemgetter
 from typing import Any, TypeAlias
 from uuid import UUID
@@ -40,6 +40,8 @@ COLUMNS = ("file", "frame", "time", "src", "dst", *CAPTURED_NOTIFICATIONS.names)
 
 _GUIDS = ("object_guid", "master_guid")
 _VALUE_MEMBERS = ("id", "int", "text", "bytes", "guid")
+#: Rows of which Python objects are made at once: each may have 255 properties, and a batch thousands of rows.
+_ROWS_AT_ONCE = 256
 #: The attributes of a queue that no change sets.
 _NAMES = ("identifier", "pathname")
 
@@ -223,7 +225,8 @@ def _messages(batches: Iterable[pa.RecordBatch]) -> Iterator[_Message]:
     """The messages of a notifications table, in the order of its rows."""
     rows: list[Row] = []
     for batch in batches:
-        for row in _rows(batch):
+        parts = (batch.slice(at, _ROWS_AT_ONCE) for at in range(0, batch.num_rows, _ROWS_AT_ONCE))
+        for row in chain.from_iterable(map(_rows, parts)):
             if rows and begins_message(row):
                 yield _message(rows)
                 rows = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import tracemalloc
 from typing import Any
 from uuid import UUID
 
@@ -402,3 +403,16 @@ def test_replay_and_processor_agree_on_every_sequence(steps: list[tuple[Any, ...
 def test_what_was_told_can_be_hashed() -> None:
     found = replayed(service(CREATION, update(quota=7)))
     assert len({found, *found.queues, *found.queues[0].history}) == 4
+
+
+def test_the_properties_of_a_large_batch_are_not_in_memory_at_once() -> None:
+    """A lake is read as one batch, in the order of its messages."""
+    updates = [change(*[(PROPID_Q_QUOTA, 7)] * 255)] * 20
+    rows = pa.Table.from_batches(read_table(io.BytesIO(sent(*[message(*updates)] * 100)), "notifications"))
+    (batch,) = rows.combine_chunks().to_batches()
+    tracemalloc.start()
+    try:
+        assert replay([batch]).messages == 100
+        assert tracemalloc.get_traced_memory()[1] < 16 << 20  # 60 MiB of Python objects for all rows
+    finally:
+        tracemalloc.stop()
