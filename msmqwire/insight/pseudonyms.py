@@ -11,6 +11,7 @@ import re
 import struct
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address
+from math import factorial
 from string import ascii_lowercase, digits
 from uuid import UUID
 
@@ -62,9 +63,9 @@ class Pseudonyms:
     --------
     >>> pseudonyms = Pseudonyms(bytes(16))
     >>> pseudonyms.text("DIRECT=TCP:10.20.1.25\\\\private$\\\\Orders")
-    'DIRECT=TCP:31.77.9.73\\\\private$\\\\Kllsfm'
+    'DIRECT=TCP:54.97.9.90\\\\private$\\\\Qafxgc'
     >>> pseudonyms.address("10.20.1.25"), pseudonyms.address("10.20.1.10")
-    ('31.77.9.73', '31.77.9.35')
+    ('54.97.9.90', '54.97.9.71')
     """
 
     def __init__(self, key: bytes) -> None:
@@ -87,7 +88,15 @@ class Pseudonyms:
 
     def _shuffled(self, alphabet: tuple[str, ...], *context: str) -> dict[str, str]:
         """A permutation of an alphabet, another one in each context."""
-        order = sorted(alphabet, key=lambda item: self._digest("order", item, *context))
+        count = len(alphabet)
+        # A number for each permutation; with 128 bits more than those have, all are as likely
+        digests = -(-(factorial(count).bit_length() + 128) // 256)
+        data = b"".join(self._digest("order", str(count), str(part), *context) for part in range(digests))
+        number = int.from_bytes(data, "big")
+        left, order = list(alphabet), []
+        while left:
+            number, place = divmod(number, len(left))
+            order.append(left.pop(place))
         return dict(zip(alphabet, order, strict=True))
 
     def address(self, text: str) -> str:
