@@ -88,6 +88,11 @@ def struct_type(columns: Iterable[SparkColumn]) -> StructType:
     return StructType([StructField(column.name, column.spark) for column in columns])
 
 
+def names_for_spark(columns: Iterable[SparkColumn], names: Iterable[str] | None) -> list[str]:
+    """The names under which Spark expects columns: those of the user's schema, which may be in upper case."""
+    return [column.name for column in columns] if names is None else [*names]
+
+
 def arrow_schema(columns: Iterable[SparkColumn]) -> pa.Schema:
     """The columns as the Arrow schema that Spark expects of a batch of them."""
     return pa.schema([(column.name, column.arrow) for column in columns])

@@ -17,6 +17,7 @@ from pyspark.sql.types import StructType
 
 from msmqwire import spark as msmq
 from msmqwire.capture import TABLES
+from msmqwire.spark import pipeline
 from tests.capture import build
 from tests.capture.stream_oracle import SYN
 from tests.spark.captures import CAPTURES, EXAMPLES, LOCAL, OTHER, SESSION, without_a_segment
@@ -69,6 +70,26 @@ def test_a_narrower_schema_gives_its_columns_in_its_order(spark: SparkSession) -
     frame = load(spark, OTHER, "servers array<struct<name: string, ip: boolean, ipx: boolean>>, time_ns bigint")
     assert frame.columns == ["servers", "time_ns"]
     assert_rows(frame, OTHER)
+
+
+@pytest.mark.parametrize("kind", ["captures", "lake", "stream"])
+def test_columns_of_a_schema_are_named_in_any_case(spark: SparkSession, tmp_path: Path, kind: str) -> None:
+    """As everywhere in Spark; the rows have the names that the schema has."""
+    schema, columns = "FILE string, Time_NS bigint, TYPE string", ["FILE", "Time_NS", "TYPE"]
+    if kind == "lake":
+        pipeline.run(spark, LOCAL, str(tmp_path / "lake"))
+        found = spark.read.format("msmq").schema(schema).option("lake", str(tmp_path / "lake")).load()
+    elif kind == "stream":
+        stream = spark.readStream.format("msmq").schema(schema).load(LOCAL)
+        writer = stream.writeStream.format("parquet").option("checkpointLocation", str(tmp_path / "log"))
+        writer.trigger(availableNow=True).start(str(tmp_path / "rows")).awaitTermination()
+        found = spark.read.parquet(str(tmp_path / "rows"))
+    else:
+        found = load(spark, LOCAL, schema)
+    assert found.columns == columns
+    rows = load(spark, LOCAL, schema.lower())
+    assert [tuple(row) for row in found.orderBy("time_ns").collect()] == [tuple(row) for row in rows.collect()] != []
+    assert found.where("type = 'reply'").count() == rows.where("type = 'reply'").count() > 0
 
 
 def test_dropmalformed_leaves_out_rows_with_a_fault(spark: SparkSession) -> None:
@@ -215,7 +236,7 @@ def test_a_table_of_a_catalog_with_columns_is_refused(spark: SparkSession) -> No
         ),
         (LOCAL, "frame int", {}, "frame is bigint in topology; the schema says int"),
         (LOCAL, StructType([]), {}, "the schema has no column"),
-        (LOCAL, "frame bigint, type string, frame bigint", {}, "'frame': the schema has this column twice"),
+        (LOCAL, "frame bigint, type string, FRAME bigint", {}, "'frame': the schema has this column twice"),
         (LOCAL, "frame bigint not null", {}, "frame may be null in topology; the schema says it is not"),
     ],
 )
@@ -250,6 +271,7 @@ def test_tasks_of_the_pipeline_import_no_pandas(tmp_path: Path) -> None:
 import json, sys
 import numpy as np, pyarrow as pa
 from msmqwire.capture import TABLES
+from msmqwire.spark import pipeline
 from msmqwire.columns.arrow_arrays import integers
 from msmqwire.spark.lake.storage import Storage
 from msmqwire.spark.lake.tasks import Decoding, Stage

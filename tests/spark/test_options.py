@@ -85,6 +85,12 @@ def test_mistakes(options: dict[str, str], message: str) -> None:
         SourceOptions.of({"path": "captures", **options})
 
 
+@pytest.mark.parametrize("text", ['["captures"', '"captures"', '{"captures": 1}', "[1]", "captures"])
+def test_paths_that_are_no_list(text: str) -> None:
+    with pytest.raises(ValueError, match=r"^paths='.*' is not a JSON array of paths; pass a list of them to load$"):
+        SourceOptions.of({"paths": text})
+
+
 def test_no_path() -> None:
     with pytest.raises(ValueError, match=r'no path: read\.format\("msmq"\)\.load'):
         SourceOptions.of({})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import signal
@@ -13,7 +14,7 @@ from typing import Any
 
 import pyarrow.parquet as parquet
 import pytest
-from pyspark.errors import StreamingQueryException
+from pyspark.errors import AnalysisException, StreamingQueryException
 from pyspark.sql import SparkSession
 
 from tests.spark.captures import ROOT
@@ -57,6 +58,25 @@ def test_each_row_once_over_restarts_into_parquet(spark: SparkSession, tmp_path:
     (captures / "sensor-2.pcapng").write_bytes(third[:500])
     with pytest.raises(StreamingQueryException, match=r"sensor-2\.pcapng: has 500 bytes and had \d+"):
         follow()
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+@pytest.mark.parametrize("size", [0, 12])
+def test_one_named_capture_that_was_just_begun(
+    spark: SparkSession, tmp_path: Path, size: int, *, compressed: bool
+) -> None:
+    """A stream waits for it, also one that starts; a query over it is refused."""
+    capture, (data,) = tmp_path / "one.pcap", rotated(traffic(30), 1, 0)
+    data = gzip.compress(data) if compressed else data
+    capture.write_bytes(data[:size])
+    rows = spark.readStream.format("msmq").option("table", "messages").load(str(capture))
+    writer = rows.writeStream.format("parquet").option("checkpointLocation", str(tmp_path / "log"))
+    with pytest.raises(AnalysisException, match=r"one\.pcap: (is empty|begins with|the gzip stream is truncated)"):
+        spark.read.format("msmq").load(str(capture)).collect()
+    for content in (data[:size], data):
+        capture.write_bytes(content)
+        writer.trigger(availableNow=True).start(str(tmp_path / "table")).awaitTermination()
+    same(as_dicts(spark.read.parquet(str(tmp_path / "table"))), serial([capture]))
 
 
 @pytest.mark.long

@@ -50,7 +50,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
@@ -63,7 +63,7 @@ from pyspark.sql.types import StructType
 from msmqwire.capture.files.listing import check_paths, opened
 from msmqwire.errors import CaptureError
 from msmqwire.spark.executors import Sent, sent
-from msmqwire.spark.schema import SparkColumn, struct_type
+from msmqwire.spark.schema import SparkColumn, names_for_spark, struct_type
 from msmqwire.spark.source.options import SourceOptions, described, is_lake, of_table
 from msmqwire.spark.source.planning import CapturePart, CapturePartition, plan
 from msmqwire.spark.source.pushdown import Pushdown, filtered, narrowed
@@ -98,7 +98,8 @@ class MsmqDataSource(Sent, DataSource):
             return described(struct_type(LakeRead.of(given).columns), self.options)[0]
         options = SourceOptions.of(given)
         check_paths(options.paths)
-        options.check_capture()
+        # Whether a stream will read it, which waits for a capture that was just begun, is not known here
+        options.check_capture(may_grow=True)
         return described(struct_type(options.scan.columns(options.table)), self.options)[0]
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -109,10 +110,10 @@ class MsmqDataSource(Sent, DataSource):
 
             of_lake = LakeRead.of(given)
             reader = PushdownLakeReader if _filters_are_pushed() else LakeReader
-            return reader(of_lake, chosen_columns(of_lake.table, of_lake.columns, schema))
+            return reader(of_lake, chosen_columns(of_lake.table, of_lake.columns, schema), schema.names)
         options = SourceOptions.of(given)
         kind = PushdownReader if _filters_are_pushed() else MsmqReader
-        return kind(options, chosen_columns(options.table, options.columns, schema))
+        return kind(options, chosen_columns(options.table, options.columns, schema), schema.names)
 
     def streamReader(self, schema: StructType) -> MsmqStreamReader:  # noqa: N802 (Spark's name)
         """A reader that follows rotating captures, for ``spark.readStream``."""
@@ -122,7 +123,7 @@ class MsmqDataSource(Sent, DataSource):
         if is_lake(given):
             raise ValueError("lake: a lake is read by queries, not by streams; a stream reads captures")
         options = SourceOptions.of(given)
-        return MsmqStreamReader(options, chosen_columns(options.table, options.columns, schema))
+        return MsmqStreamReader(options, chosen_columns(options.table, options.columns, schema), schema.names)
 
 
 @dataclass(frozen=True)
@@ -157,7 +158,7 @@ def _filters_are_pushed() -> bool:
 
 
 def chosen_columns(table: str, columns: Iterable[SparkColumn], schema: StructType) -> tuple[SparkColumn, ...]:
-    """The columns that the user's schema names, in its order.
+    """The columns that the user's schema names, in its order; as in Spark, in upper or lower case.
 
     Raises
     ------
@@ -167,18 +168,19 @@ def chosen_columns(table: str, columns: Iterable[SparkColumn], schema: StructTyp
     if not schema.fields:
         raise ValueError("the schema has no column; a row needs at least one")
     known = {column.name: column for column in columns}
-    for field in schema:
-        if field.name not in known:
+    names = [name.lower() for name in schema.names]
+    for name, field in zip(names, schema, strict=True):
+        if name not in known:
             raise ValueError(f"{field.name!r}: no such column of {table}; it has {', '.join(known)}")
-        column = known[field.name]
+        column = known[name]
         if field.dataType != column.spark:
             actual, given = column.spark.simpleString(), field.dataType.simpleString()
             raise ValueError(f"{field.name} is {actual} in {table}; the schema says {given}")
         if not field.nullable:
             raise ValueError(f"{field.name} may be null in {table}; the schema says it is not")
-        if schema.names.count(field.name) > 1:
+        if names.count(name) > 1:
             raise ValueError(f"{field.name!r}: the schema has this column twice")
-    return tuple(known[field.name] for field in schema)
+    return tuple(known[name] for name in names)
 
 
 def _ignores_corrupt_files(options: SourceOptions) -> bool:
@@ -194,9 +196,12 @@ def _ignores_corrupt_files(options: SourceOptions) -> bool:
 class MsmqReader(Sent, DataSourceReader):
     """Reads captures, and parts of large captures, in parallel."""
 
-    def __init__(self, options: SourceOptions, columns: tuple[SparkColumn, ...]) -> None:
+    def __init__(
+        self, options: SourceOptions, columns: tuple[SparkColumn, ...], names: Sequence[str] | None = None
+    ) -> None:
         self.options = options
         self.columns = columns
+        self.names = names_for_spark(columns, names)
         self.filters: tuple[Filter, ...] = ()
 
     def partitions(self) -> list[InputPartition]:
@@ -209,7 +214,7 @@ class MsmqReader(Sent, DataSourceReader):
         if not isinstance(partition, CapturePartition):
             return  # Spark's own partition, where there is no capture to read
         for batch in converted(self._rows(partition.parts), self.columns):
-            yield filtered(batch, self.filters)
+            yield filtered(batch, self.filters).rename_columns(self.names)
 
     def _rows(self, parts: Iterable[CapturePart]) -> Iterator[pa.RecordBatch]:
         """The rows of captures or parts of them, for ``scan.converted``."""

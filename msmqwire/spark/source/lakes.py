@@ -6,7 +6,7 @@ read by pyarrow in the tasks. So rows that a later run has replaced are not read
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,7 +27,7 @@ from msmqwire.capture.options import parse_time
 from msmqwire.spark.executors import Sent
 from msmqwire.spark.lake.scanning import LakeScan, Selection, Within, open_lake, time_within
 from msmqwire.spark.lake.schemas import ALL_TABLES, lake_columns
-from msmqwire.spark.schema import SparkColumn
+from msmqwire.spark.schema import SparkColumn, names_for_spark
 from msmqwire.spark.source.options import named, parse_networks, parse_object, parsed
 from msmqwire.spark.source.planning import SPLIT_SIZE, pack
 from msmqwire.spark.source.pushdown import Pushdown, filtered, time_bounds
@@ -111,9 +111,10 @@ class LakePartition(InputPartition):
 class LakeReader(Sent, DataSourceReader):
     """Reads the files of a table in parallel."""
 
-    def __init__(self, options: LakeRead, columns: tuple[SparkColumn, ...]) -> None:
+    def __init__(self, options: LakeRead, columns: tuple[SparkColumn, ...], names: Sequence[str] | None = None) -> None:
         self.options = options
         self.columns = columns
+        self.names = names_for_spark(columns, names)
         self.filters: tuple[Filter, ...] = ()
 
     def partitions(self) -> list[InputPartition]:
@@ -131,7 +132,7 @@ class LakeReader(Sent, DataSourceReader):
             return  # Spark's own partition, where there is no file to read
         names = [column.name for column in self.columns]
         for batch in self.options.selection.rows(partition.scan, names):
-            yield filtered(batch, self.filters)
+            yield filtered(batch, self.filters).rename_columns(self.names)
 
 
 class PushdownLakeReader(Pushdown, LakeReader):

@@ -14,7 +14,7 @@ from pyspark.sql.types import StructField, StructType
 
 from msmqwire import capture
 from msmqwire.capture import ReadOptions
-from msmqwire.capture.files.listing import SourceFile, find_files, local_path
+from msmqwire.capture.files.listing import SourceFile, find_files, is_compressed, local_path
 from msmqwire.capture.files.remote import StorageOptions
 from msmqwire.capture.options import parse_network, parse_ports, parse_time
 from msmqwire.errors import CaptureError
@@ -109,8 +109,10 @@ class SourceOptions:
         found = find_files(self.paths, recursive=self.recursive, storage_options=self.storage_options)
         return tuple(file for file in found if self._is_wanted(file))
 
-    def check_capture(self) -> None:
+    def check_capture(self, *, may_grow: bool = False) -> None:
         """Refuse one named file of this machine that is no capture, which would have no rows.
+
+        ``may_grow``: not one that is empty, ends inside its header or is compressed: a writer may have just begun it.
 
         Raises
         ------
@@ -124,7 +126,8 @@ class SourceOptions:
         # A link to a file that is gone cannot be opened
         if os.path.isfile(path) or (os.path.islink(path) and not os.path.exists(path)):
             try:
-                capture.open(path).close()
+                if not (may_grow and os.path.isfile(path) and is_compressed(path)):
+                    capture.open(path, final=not may_grow).close()
             except CaptureError as error:
                 raise CaptureError(f"{error}; with ignoreCorruptFiles=true it has no rows") from None
 
@@ -149,7 +152,7 @@ class SourceOptions:
         """
         known = {name.lower(): value for name, value in options.items()}
         several, one = known.get("paths"), known.get("path")
-        paths = tuple(json.loads(several)) if several is not None else (one,) if one is not None else ()
+        paths = parse_paths(several) if several is not None else (one,) if one is not None else ()
         if not paths:
             raise ValueError(
                 'no path: read.format("msmq").load("captures/*.pcapng"), or CREATE TABLE without columns: '
@@ -232,6 +235,17 @@ def of_table(schema: StructType, options: Mapping[str, str]) -> dict[str, str]:
     """The options with which columns of a schema are read: those of its table, if it is of a table that was created."""
     kept = (field.metadata[_OF_TABLE] for field in schema if _OF_TABLE in field.metadata)
     return {**json.loads(next(kept, "{}")), **described(StructType(), options)[1]}
+
+
+def parse_paths(text: str) -> tuple[str, ...]:
+    """The paths of ``load`` with a list, which Spark passes as a JSON array."""
+    try:
+        paths = json.loads(text)
+    except ValueError:
+        paths = None
+    if not isinstance(paths, list) or not all(isinstance(path, str) for path in paths):
+        raise ValueError(f"paths={text!r} is not a JSON array of paths; pass a list of them to load")
+    return tuple(paths)
 
 
 def parse_networks(text: str) -> tuple[str, ...]:
