@@ -328,9 +328,11 @@ def test_a_filter_on_a_decoded_column_decodes_once(spark: SparkSession) -> None:
 def test_table_functions_take_one_payload_and_keep_columns(registered: SparkSession) -> None:
     changes = registered.sql(f"SELECT * FROM msmq_notifications(X'{THREE.hex()}')")
     assert as_dicts(changes) == notification_rows([THREE])[0]
-    keep = "place string, id int"
+    keep = "Place string, id int"
     registered.udtf.register("changes", decoder_udtf("notifications", keep=keep, columns=["index", "fault"]))
-    rows = registered.sql("SELECT *, fault.code FROM changes(TABLE(bodies))").drop("fault")
+    changes = registered.sql("SELECT *, fault.code FROM changes(TABLE(SELECT id AS ID, place, payload FROM bodies))")
+    rows = changes.drop("fault")
+    assert rows.columns == ["Place", "id", "index", "code"]
     assert [tuple(row) for row in rows.collect()] == [
         ("at 0", 0, 0, None),
         ("at 0", 0, 1, None),
@@ -348,7 +350,11 @@ def test_table_functions_take_one_payload_and_keep_columns(registered: SparkSess
     [
         ("", "packets", "the table has id, place, payload; this function takes payloads alone"),
         ("id int", "packets", "the table has id, place, payload; this function takes id and payloads"),
-        ("id int, time timestamp", "SELECT id, payload FROM packets", "time"),
+        (
+            "id int, time timestamp",
+            "SELECT id, payload FROM packets",
+            "the table has id, payload; this function takes id, time and payloads",
+        ),
         ("id int", "SELECT id FROM packets", "the table has id; this function takes id and payloads"),
     ],
 )

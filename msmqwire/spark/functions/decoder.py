@@ -223,11 +223,15 @@ class TableFunction(Sent):
         """The rows of a batch of the table, or of a single payload."""
         if isinstance(table, pa.Array):
             table = pa.record_batch([table], names=["payload"])
-        payloads = [name for name in table.schema.names if name not in self.kept]
-        if len(payloads) != 1:
+        names = table.schema.names
+        lower = {name.lower(): name for name in names}
+        kept = [name if name in names else lower.get(name.lower(), name) for name in self.kept]
+        payloads = [name for name in names if name not in kept]
+        if len(payloads) != 1 or not {*kept} <= {*names}:
             wanted = f"{', '.join(self.kept)} and payloads" if self.kept else "payloads alone"
-            raise ValueError(f"the table has {', '.join(table.schema.names)}; this function takes {wanted}")
-        yield from self.decoder.frame(iter([table.select([*payloads, *self.kept])]))
+            raise ValueError(f"the table has {', '.join(names)}; this function takes {wanted}")
+        batch = table.select([*payloads, *kept]).rename_columns([*payloads, *self.kept])
+        yield from self.decoder.frame(iter([batch]))
 
 
 class GuidFormatter(Sent):
