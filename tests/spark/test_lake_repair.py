@@ -167,6 +167,51 @@ def test_a_log_with_a_checkpoint(root: Path, table: str) -> None:
     assert mended(root, wanted)
 
 
+@pytest.mark.parametrize("content", [b"{}", b"[]", b'{"version": -100000000, "size": 1}', b"[" * 200_000])
+def test_a_last_checkpoint_without_a_version(root: Path, content: bytes) -> None:
+    DeltaTable(root / "topology").create_checkpoint()
+    before = rows(root)
+    hint = root / "topology" / "_delta_log" / "_last_checkpoint"
+    hint.write_bytes(content)
+    assert any("topology: its log cannot be read" in problem for problem in lakes.check(root))
+    assert "topology/_delta_log/_last_checkpoint: cannot be read: deleted" in lakes.repair(root)
+    assert lakes.check(root) == []
+    assert rows(root) == before
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("content", [b"[" * 200_000, b'{"a":' * 200_000])
+def test_json_that_is_nested_too_deeply(root: Path, content: bytes) -> None:
+    for path in (entries(root, "topology")[-1], *(root / "_runs").iterdir()):
+        path.write_bytes(content)
+    assert lakes.check(root)
+    assert mended(root)
+
+
+@pytest.mark.parametrize("table", ["topology", "accounting"])
+def test_an_entry_far_after_the_others_is_deleted(root: Path, table: str) -> None:
+    """The hundred million entries before it are not written."""
+    before = files(root)
+    (root / table / "_delta_log" / f"{10**8:020}.json").write_bytes(b"{}")
+    told = [f"{table}/_delta_log/{10**8:020}.json: the entries before it are not there: deleted"]
+    assert lakes.repair(root, dry_run=True)[:1] == told
+    assert lakes.repair(root) == told
+    assert files(root) == before
+
+
+@pytest.mark.parametrize("table", ["topology", "faults"])
+def test_a_lake_that_was_repaired_is_damaged_again(root: Path, table: str) -> None:
+    """The plan of a repair is that of the runs before it too, and has nothing of what they wrote."""
+    entries(root, "accounting")[-1].unlink()
+    assert lakes.repair(root)
+    for entry in entries(root, table)[1:]:
+        entry.unlink()
+    assert any("entries of its log are lost" in problem for problem in lakes.check(root))
+    with pytest.raises(LakeError, match=rf"{table}: ends with run 0, not 2: entries of its log are lost; run msmqwire"):
+        lakes.history(root)
+    mended(root)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("table", TABLES)
 def test_a_log_that_has_lost_a_merge(root: Path, table: str) -> None:
@@ -300,3 +345,12 @@ def test_the_command(root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert contents(root) == expected(SECOND)
     with pytest.raises(LakeError, match="is not a lake"):
         lakes.repair(tmp_path)
+
+
+def test_a_log_of_which_only_an_entry_far_on_is_left(root: Path) -> None:
+    """A log may begin with any version; the hundred million before it are not looked for."""
+    first, *others = entries(root, "topology")
+    for entry in others:
+        entry.unlink()
+    first.rename(first.with_name(f"{10**8:020}.json"))
+    assert lakes.check(root)

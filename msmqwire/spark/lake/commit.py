@@ -30,7 +30,7 @@ from msmqwire.spark.lake.captures import HEAD, KNOWN, Known, KnownCaptures, capt
 from msmqwire.spark.lake.dayfiles import NewFile, WrittenFile
 from msmqwire.spark.lake.rewriting import parquet_file
 from msmqwire.spark.lake.schemas import ALL_TABLES, LAKE_TABLES
-from msmqwire.spark.lake.storage import RUNS, LakeError, Storage, mend
+from msmqwire.spark.lake.storage import RUNS, LakeError, Storage, mend, parsed
 from msmqwire.spark.lake.tables import LakeTable
 from msmqwire.spark.lake.verification import differences
 
@@ -80,7 +80,7 @@ class _Plan:
 
     @classmethod
     def from_json(cls, text: bytes) -> _Plan:
-        values = json.loads(text)
+        values = parsed(text)
         add = {table: [WrittenFile(table, *file) for file in files] for table, files in values["add"].items()}
         links = {name: {table: (run, plan) for table, (run, plan) in values[name].items()} for name in _LINKS}
         numbers = {table: [int(number) for number in captures] for table, captures in values["delete"].items()}
@@ -254,6 +254,12 @@ class Lake:
             # A run has a transaction only in tables that it changes, so the plans of a table are linked
             while run > table.run:
                 plans.append(self._read_plan(plan))
+                # A repair knows the tables only as it found them, so that its plan stands for those of earlier runs
+                if plans[-1].run != run:
+                    raise LakeError(
+                        f"{table.path}: ends with run {table.run}, not {run}: entries of its log are lost; "
+                        f"{mend(self.storage)}"
+                    )
                 run, plan = plans[-1].previous.get(name, (0, ""))
             for one in reversed(plans):
                 # False where another process has done so

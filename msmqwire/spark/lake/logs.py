@@ -8,10 +8,12 @@ import tempfile
 import time
 from pathlib import Path
 
-from msmqwire.spark.lake.storage import LakeError, Storage
+from msmqwire.spark.lake.storage import LakeError, Storage, parsed
 from msmqwire.spark.lake.tables import ColumnsError, LakeTable
 
 _ENTRY = re.compile(r"([0-9]{20})\.json")
+# More entries than these are not lost together but were never written: a run each minute makes them in two months
+_MOST_LOST = 100_000
 _CHECKPOINT = re.compile(r"_last_checkpoint|[0-9]{20}\.checkpoint.*\.parquet")
 
 
@@ -19,7 +21,8 @@ def mend_log(storage: Storage, name: str, *, dry_run: bool) -> list[str]:
     """Make the log of a table readable; what was done, or would be.
 
     An entry that cannot be read becomes one that changes nothing: files that it added are not in the table, and files
-    that it removed are. A checkpoint that cannot be read is deleted. Where this is not enough, the table begins anew.
+    that it removed are. A checkpoint that cannot be read is deleted, and an entry that follows too many that are not
+    there. Where this is not enough, the table begins anew.
     """
     done: list[str] = []
     if _is_readable(storage, name):
@@ -45,13 +48,23 @@ def _mend_entries(storage: Storage, name: str, *, dry_run: bool) -> list[str]:
     files = _files(storage, name)
     versions = [int(match[1]) for match in map(_ENTRY.fullmatch, files) if match]
     checkpoints = [int(file[:20]) for file in files if _CHECKPOINT.fullmatch(file) and file[0].isdigit()]
-    done = []
-    for version in range(max(checkpoints, default=-1) + 1, max(versions, default=-1) + 1):
-        path = _path(name, f"{version:020}.json")
-        if not _is_entry(storage, path):
-            done.append(f"{path}: cannot be read: replaced by an entry that changes nothing")
+    last = max(checkpoints, default=-1)
+    done: list[str] = []
+    if last < 0 and min(versions, default=0) > _MOST_LOST:
+        return done
+    for found in sorted(version for version in versions if version > last):
+        if found - last > _MOST_LOST:
+            done.append(f"{_entry(name, found)}: the entries before it are not there: deleted")
             if not dry_run:
-                storage.replace(path, _first_entry(name) if version == 0 else _empty_entry())
+                storage.delete([_entry(name, found)])
+            continue
+        for version in range(last + 1, found + 1):
+            path = _entry(name, version)
+            if not _is_entry(storage, path):
+                done.append(f"{path}: cannot be read: replaced by an entry that changes nothing")
+                if not dry_run:
+                    storage.replace(path, _first_entry(name) if version == 0 else _empty_entry())
+        last = found
     return done
 
 
@@ -71,7 +84,7 @@ def _is_readable(storage: Storage, name: str) -> bool:
 def _is_entry(storage: Storage, path: str) -> bool:
     try:
         lines = storage.read(path).splitlines()
-        return bool(lines) and all(isinstance(json.loads(line), dict) for line in lines)
+        return bool(lines) and all(isinstance(parsed(line), dict) for line in lines)
     except (FileNotFoundError, ValueError):
         return False
 
@@ -91,6 +104,10 @@ def _first_entry(name: str) -> bytes:
 def _files(storage: Storage, name: str) -> list[str]:
     folder = _path(name, "")
     return sorted(file.name.removeprefix(folder) for file in storage.list(folder.rstrip("/")))
+
+
+def _entry(name: str, version: int) -> str:
+    return _path(name, f"{version:020}.json")
 
 
 def _path(name: str, file: str) -> str:

@@ -210,6 +210,14 @@ def mend(storage: Storage) -> str:
     return f"run msmqwire lake repair {storage.uri}"
 
 
+def parsed(text: bytes) -> Any:
+    """The value of JSON in a file; ValueError where it is none, or is nested too deeply."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("its JSON is nested too deeply") from None
+
+
 def one_line(error: Exception) -> str:
     """The message of an error of a library in one short line; deltalake adds a backtrace."""
     return shorten(str(error).split("\n   0: ")[0], _MESSAGE_CHARACTERS)

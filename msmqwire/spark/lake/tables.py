@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -20,7 +19,7 @@ from msmqwire.spark.lake.accounting import Ending
 from msmqwire.spark.lake.dayfiles import NO_DAY, WrittenFile
 from msmqwire.spark.lake.rewriting import ActiveFile, Replacement, bins, rewrite, without
 from msmqwire.spark.lake.schemas import table_schema
-from msmqwire.spark.lake.storage import LakeError, Storage, StoredFile, mend, one_line
+from msmqwire.spark.lake.storage import LakeError, Storage, StoredFile, mend, one_line, parsed
 
 # The name under which transactions number themselves, so that none is made twice
 _APPLICATION = "msmqwire"
@@ -28,6 +27,8 @@ _APPLICATION = "msmqwire"
 RUN = "msmqwire.run"
 # With more commits than this after it, a checkpoint of the log is written
 _CHECKPOINT_INTERVAL = "20"
+# A log that is only one entry may begin with any version
+_MOST_CHECKED = 100_000
 # Cleaning up reads the names of the whole log, so it is left to merges
 _NO_CLEANUP = PostCommitHookProperties(cleanup_expired_logs=False)
 #: The size of the files that a merge makes.
@@ -121,14 +122,19 @@ class LakeTable:
     def _checkpoint(self) -> int:
         """The version of the last checkpoint of the log."""
         try:
-            return int(json.loads(self._storage.read(f"{self.name}/_delta_log/_last_checkpoint"))["version"])
+            found = parsed(self._storage.read(f"{self.name}/_delta_log/_last_checkpoint"))
         except FileNotFoundError:
             return -1
+        version = found.get("version") if isinstance(found, dict) else None
+        if not isinstance(version, int) or version < 0:
+            raise ValueError("_last_checkpoint names no version")
+        return version
 
     def _check_log(self, start: int) -> None:
         """Refuse entries of the log without content, which deltalake takes for commits that change nothing."""
         assert self._delta is not None
-        names = [self._log_entry(version) for version in range(start, self._delta.version() + 1)]
+        end = self._delta.version() + 1
+        names = [self._log_entry(version) for version in range(max(start, end - _MOST_CHECKED), end)]
         for name, size in zip(names, self._storage.sizes(names), strict=True):
             if size == 0:
                 raise ValueError(f"{name} is empty")
