@@ -8,7 +8,7 @@ import functools
 import json
 import os
 import tomllib
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import MISSING, dataclass
 from pathlib import Path
@@ -70,8 +70,7 @@ def _once_each(members: list[tuple[str, Any]]) -> dict[str, Any]:
     """The members of a JSON object; ValueError if two have one name, of which ``json`` would drop the first."""
     found = dict(members)
     if len(found) < len(members):
-        names = [name for name, _ in members]
-        twice = next(name for name in names if names.count(name) > 1)
+        twice = next(name for name, count in Counter(name for name, _ in members).items() if count > 1)
         raise ValueError(f"{twice!r} is there more than once in one object")
     return found
 

@@ -250,3 +250,11 @@ def test_the_manual_has_every_attribute() -> None:
             row = MAPPING.get(element, {}).get(name.strip("`"))
             derived = name.strip("`") in DERIVED.get(element, {})
             assert where == f"`{row.name}`" if row else (where == "-") != derived
+
+
+def test_a_name_that_is_twice_among_many(tmp_path: Path) -> None:
+    """Each name is counted once: this took minutes."""
+    path = tmp_path / "enterprise.json"
+    path.write_text("{" + "".join(f'"{number}": 1, ' for number in range(200_000)) + '"z": 1, "z": 2}')
+    with pytest.raises(DirectoryError, match="'z' is there more than once"):
+        MemoryDirectory.load(path)
