@@ -117,7 +117,7 @@ def anonymize(
     12
     >>> rows = read_table(io.BytesIO(file.getvalue()), "messages", columns=["label"])
     >>> [label for batch in rows for label in batch["label"].to_pylist()][2]
-    'Order 6217'
+    'Order 3067'
     """
     pseudonyms = Pseudonyms(key)
     writer = CaptureWriter(file)

@@ -138,7 +138,7 @@ class CaptureWriter:
         """The three packets that open a connection."""
         back = flow.reverse
         for sender in (flow, back):
-            self._first[sender] = 0
+            self._first[sender] = self._written[sender] = 0
         for sender, flags in ((flow, _SYN), (back, _SYN | _ACK)):
             # Where both ends are equal, both packets open one stream
             self._written[sender] = self._first[sender]
