@@ -6,6 +6,7 @@ import contextlib
 import os
 import select
 import signal
+import sys
 import threading
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from types import FrameType
@@ -60,6 +61,7 @@ def write_until_stopped(descriptor: int, data: bytes) -> None:
     A signal that asks to stop ends the wait for the reader with ``Stopped``. If the reader takes all of the data, the
     signal is raised again at the end.
     """
+    assert sys.platform != "win32", "it has no poll"
     held: list[int] = []
 
     def hold(number: int, _: FrameType | None) -> None:
