@@ -61,7 +61,8 @@ def write_until_stopped(descriptor: int, data: bytes) -> None:
     A signal that asks to stop ends the wait for the reader with ``Stopped``. If the reader takes all of the data, the
     signal is raised again at the end.
     """
-    assert sys.platform != "win32", "it has no poll"
+    if sys.platform == "win32":
+        raise NotImplementedError("Windows has no poll")
     held: list[int] = []
 
     def hold(number: int, _: FrameType | None) -> None:
