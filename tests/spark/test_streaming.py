@@ -60,8 +60,10 @@ def test_each_row_once_over_restarts_into_parquet(spark: SparkSession, tmp_path:
         follow()
 
 
-@pytest.mark.parametrize("compressed", [False, True])
-@pytest.mark.parametrize("size", [0, 12])
+@pytest.mark.parametrize(
+    ("size", "compressed"),
+    [(0, False), *(pytest.param(*case, marks=pytest.mark.long) for case in [(0, True), (12, False), (12, True)])],
+)
 def test_one_named_capture_that_was_just_begun(
     spark: SparkSession, tmp_path: Path, size: int, *, compressed: bool
 ) -> None:
