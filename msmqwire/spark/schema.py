@@ -88,11 +88,6 @@ def struct_type(columns: Iterable[SparkColumn]) -> StructType:
     return StructType([StructField(column.name, column.spark) for column in columns])
 
 
-def names_for_spark(columns: Iterable[SparkColumn], names: Iterable[str] | None) -> list[str]:
-    """The names under which Spark expects columns: those of the user's schema, which may be in upper case."""
-    return [column.name for column in columns] if names is None else [*names]
-
-
 def arrow_schema(columns: Iterable[SparkColumn]) -> pa.Schema:
     """The columns as the Arrow schema that Spark expects of a batch of them."""
     return pa.schema([(column.name, column.arrow) for column in columns])
@@ -105,12 +100,10 @@ def convert(rows: Rows, columns: Sequence[SparkColumn]) -> Rows:
 
 
 def _convert_column(array: Any, column: SparkColumn) -> Any:
-    if column.name != column.source:
-        return array.cast(pa.int64())
     # Casting to the same type takes time too; lists may differ in the names of their items
     if array.type == column.arrow and not pa.types.is_nested(array.type):
         return array
-    if pa.types.is_timestamp(array.type):
+    if pa.types.is_timestamp(array.type) and pa.types.is_timestamp(column.arrow):
         return _in_microseconds(array, column.arrow)
     return array.cast(column.arrow)
 

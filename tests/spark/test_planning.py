@@ -17,13 +17,12 @@ import pyarrow.compute as pc
 import pytest
 from pyspark.errors import PythonException
 from pyspark.sql import SparkSession
-from pyspark.sql.datasource import EqualTo, Filter, GreaterThan
 from pyspark.sql.functions import spark_partition_id
 
 from msmqwire.capture import TABLES
 from msmqwire.errors import CaptureError, DecodeError
 from msmqwire.spark.source import planning
-from msmqwire.spark.source.datasource import MsmqReader, PushdownReader
+from msmqwire.spark.source.datasource import MsmqReader
 from msmqwire.spark.source.options import SourceOptions, parse_size
 from msmqwire.spark.source.planning import CapturePart, pack, plan
 from tests.capture import build
@@ -130,17 +129,6 @@ def test_parts_of_a_selection(captures: dict[str, Path], options: dict[str, str]
     whole = rows_of(reader_of(captures["pcap"], table="messages", splitSize="0", **options))
     assert rows_of(reader_of(captures["pcap"], table="messages", splitSize="64k", **options)) == whole
     assert whole
-
-
-def test_filters_before_and_behind_the_cuts(captures: dict[str, Path]) -> None:
-    options = SourceOptions.of({"path": str(captures["pcap"]), "table": "messages", "splitSize": "64k"})
-    reader = PushdownReader(options, options.scan.columns("messages"))
-    conditions: list[Filter] = [EqualTo(("src",), "10.21.7.25"), GreaterThan(("time_ns",), build.START + 10**9)]
-    assert list(reader.pushFilters(conditions)) == []
-    everything = rows_of(reader_of(captures["pcap"], table="messages", splitSize="0"))
-    expected = [row for row in everything if row["src"] == "10.21.7.25" and row["time_ns"] > build.START + 10**9]
-    assert rows_of(reader) == expected
-    assert 0 < len(expected) < len(everything) // 20
 
 
 def test_what_is_missing_is_told_once_for_all_parts(captures: dict[str, Path], caplog: Any) -> None:

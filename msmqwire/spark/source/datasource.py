@@ -43,40 +43,31 @@
     are deltalake's.
 
 Only the columns of a narrower ``.schema(...)`` are built and sent to Spark, in its order. Filters of the query are
-applied by Spark; from Spark 5 on here, if ``spark.sql.python.filterPushdown.enabled`` is set.
+applied by Spark.
 """
 
 from __future__ import annotations
 
 import logging
-import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
-import pyspark
 from pyspark import TaskContext
-from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from msmqwire.capture.files.listing import check_paths, opened
 from msmqwire.errors import CaptureError
 from msmqwire.spark.executors import Sent, sent
-from msmqwire.spark.schema import SparkColumn, names_for_spark, struct_type
+from msmqwire.spark.schema import SparkColumn, struct_type
 from msmqwire.spark.source.options import SourceOptions, described, is_lake, of_table
 from msmqwire.spark.source.planning import CapturePart, CapturePartition, plan
-from msmqwire.spark.source.pushdown import Pushdown, filtered, narrowed
 from msmqwire.spark.source.scan import Scan, converted, describe_problems
 
 if TYPE_CHECKING:
     from msmqwire.spark.source.following import MsmqStreamReader
-
-# The program in which Spark asks a reader about filters, if it is allowed to
-_PUSHDOWN = "pyspark.sql.worker.data_source_pushdown_filters"
-# Spark 4 keeps the reader to which it has pushed the filters of a query with the DataFrame, view or table: later
-# queries and other parts of the same query read with it, too
-_KEEPS_FILTERS_APART = int(pyspark.__version__.partition(".")[0]) >= 5
 
 log = logging.getLogger(__name__)
 
@@ -106,14 +97,12 @@ class MsmqDataSource(Sent, DataSource):
         """A reader of the columns of ``schema``."""
         given = of_table(schema, self.options)
         if is_lake(given):
-            from msmqwire.spark.source.lakes import LakeRead, LakeReader, PushdownLakeReader
+            from msmqwire.spark.source.lakes import LakeRead, LakeReader
 
             of_lake = LakeRead.of(given)
-            reader = PushdownLakeReader if _filters_are_pushed() else LakeReader
-            return reader(of_lake, chosen_columns(of_lake.table, of_lake.columns, schema), schema.names)
+            return LakeReader(of_lake, chosen_columns(of_lake.table, of_lake.columns, schema))
         options = SourceOptions.of(given)
-        kind = PushdownReader if _filters_are_pushed() else MsmqReader
-        return kind(options, chosen_columns(options.table, options.columns, schema), schema.names)
+        return MsmqReader(options, chosen_columns(options.table, options.columns, schema))
 
     def streamReader(self, schema: StructType) -> MsmqStreamReader:  # noqa: N802 (Spark's name)
         """A reader that follows rotating captures, for ``spark.readStream``."""
@@ -123,7 +112,7 @@ class MsmqDataSource(Sent, DataSource):
         if is_lake(given):
             raise ValueError("lake: a lake is read by queries, not by streams; a stream reads captures")
         options = SourceOptions.of(given)
-        return MsmqStreamReader(options, chosen_columns(options.table, options.columns, schema), schema.names)
+        return MsmqStreamReader(options, chosen_columns(options.table, options.columns, schema))
 
 
 @dataclass(frozen=True)
@@ -150,13 +139,6 @@ def registered() -> type[DataSource]:
     return Registered
 
 
-def _filters_are_pushed() -> bool:
-    """Whether this process was started to push filters; in any other, Spark refuses a reader with ``pushFilters``."""
-    program = getattr(sys.modules["__main__"], "__spec__", None)
-    is_started = _PUSHDOWN in sys.modules or (program is not None and program.name == _PUSHDOWN)
-    return _KEEPS_FILTERS_APART and is_started
-
-
 def chosen_columns(table: str, columns: Iterable[SparkColumn], schema: StructType) -> tuple[SparkColumn, ...]:
     """The columns that the user's schema names, in its order; as in Spark, in upper or lower case.
 
@@ -180,7 +162,7 @@ def chosen_columns(table: str, columns: Iterable[SparkColumn], schema: StructTyp
             raise ValueError(f"{field.name} may be null in {table}; the schema says it is not")
         if names.count(name) > 1:
             raise ValueError(f"{field.name!r}: the schema has this column twice")
-    return tuple(known[name] for name in names)
+    return tuple(replace(known[name], name=field.name) for name, field in zip(names, schema, strict=True))
 
 
 def _ignores_corrupt_files(options: SourceOptions) -> bool:
@@ -194,31 +176,30 @@ def _ignores_corrupt_files(options: SourceOptions) -> bool:
 
 
 class MsmqReader(Sent, DataSourceReader):
-    """Reads captures, and parts of large captures, in parallel."""
+    """Reads captures, and parts of large captures, in parallel.
 
-    def __init__(
-        self, options: SourceOptions, columns: tuple[SparkColumn, ...], names: Sequence[str] | None = None
-    ) -> None:
+    It takes no filters: Spark 4 keeps the reader that has the filters of a query with the DataFrame, view or table, and
+    reads later queries, and other parts of the same query, with it (SPARK-58551).
+    """
+
+    def __init__(self, options: SourceOptions, columns: tuple[SparkColumn, ...]) -> None:
         self.options = options
         self.columns = columns
-        self.names = names_for_spark(columns, names)
-        self.filters: tuple[Filter, ...] = ()
 
     def partitions(self) -> list[InputPartition]:
         """The captures or parts that each task reads."""
         self.options.check_capture()
-        return [*plan(self._narrowed())]
+        return [*plan(self.options)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a task."""
         if not isinstance(partition, CapturePartition):
             return  # Spark's own partition, where there is no capture to read
-        for batch in converted(self._rows(partition.parts), self.columns):
-            yield filtered(batch, self.filters).rename_columns(self.names)
+        yield from converted(self._rows(partition.parts), self.columns)
 
     def _rows(self, parts: Iterable[CapturePart]) -> Iterator[pa.RecordBatch]:
         """The rows of captures or parts of them, for ``scan.converted``."""
-        options = self._narrowed()
+        options = self.options
         for part in parts:
             scan = Scan(options.scan, {options.table: self.columns})
             try:
@@ -234,11 +215,3 @@ class MsmqReader(Sent, DataSourceReader):
                 log.warning("%s; the rest of the file is skipped", error)
             if problems := describe_problems(scan.stats):
                 log.warning("%s", problems)
-
-    def _narrowed(self) -> SourceOptions:
-        """The options with the filters applied."""
-        return replace(self.options, scan=narrowed(self.options.scan, self.filters))
-
-
-class PushdownReader(Pushdown, MsmqReader):
-    """A reader that also applies filters of the query."""

@@ -35,7 +35,7 @@ from msmqwire.capture.files.remote import PositionedFile
 from msmqwire.capture.files.sources import OpenFile, shown_name
 from msmqwire.errors import CaptureError
 from msmqwire.spark.executors import Sent
-from msmqwire.spark.schema import SparkColumn, names_for_spark
+from msmqwire.spark.schema import SparkColumn
 from msmqwire.spark.source.options import OPTIONS, SourceOptions
 from msmqwire.spark.source.planning import SPLIT_SIZE
 from msmqwire.spark.source.scan import Scan, describe_problems
@@ -288,12 +288,9 @@ class Unpacked(PositionedFile):
 class MsmqStreamReader(Sent, DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Follows rotating captures for ``spark.readStream.format("msmq")``."""
 
-    def __init__(
-        self, options: SourceOptions, columns: tuple[SparkColumn, ...], names: Sequence[str] | None = None
-    ) -> None:
+    def __init__(self, options: SourceOptions, columns: tuple[SparkColumn, ...]) -> None:
         self.options = options
         self.columns = columns
-        self.names = names_for_spark(columns, names)
         self._available: tuple[SourceFile, ...] | None = None
         self._nothing_new: tuple[dict[str, Any], tuple[SourceFile, ...]] | None = None
         self._planned: tuple[dict[str, Any], dict[str, Any], list[SequencePart]] | None = None
@@ -359,7 +356,7 @@ class MsmqStreamReader(Sent, DataSourceStreamReader, SupportsTriggerAvailableNow
             files = [stack.enter_context(ListedFile(file, self.options)) for file in partition.files]
             resume, stop = map(_unpacked_checkpoint, (partition.resume, partition.stop))
             for _, batch in scan.batches(files, resume=resume, stop=stop):  # type: ignore[arg-type] # raw files are ones
-                yield batch.rename_columns(self.names)
+                yield batch
         if problems := describe_problems(scan.stats):
             log.warning("%s", problems)
 

@@ -1,36 +1,25 @@
 """Tables of a lake through the data source: ``option("lake", ...)`` in place of a path.
 
-The files are chosen when a query is planned, by the options and, where Spark pushes them, the filters of the query, and
-read by pyarrow in the tasks. So rows that a later run has replaced are not read, which ``spark.read.parquet`` would.
+The files are chosen by the options when a query is planned, and read by pyarrow in the tasks. So rows that a later run
+has replaced are not read, which ``spark.read.parquet`` would.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.datasource import (
-    DataSourceReader,
-    EqualTo,
-    Filter,
-    GreaterThan,
-    GreaterThanOrEqual,
-    In,
-    InputPartition,
-    LessThan,
-    LessThanOrEqual,
-)
+from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from msmqwire.capture.options import parse_time
 from msmqwire.spark.executors import Sent
-from msmqwire.spark.lake.scanning import LakeScan, Selection, Within, open_lake, time_within
+from msmqwire.spark.lake.scanning import LakeScan, Selection, open_lake
 from msmqwire.spark.lake.schemas import ALL_TABLES, lake_columns
-from msmqwire.spark.schema import SparkColumn, names_for_spark
+from msmqwire.spark.schema import SparkColumn
 from msmqwire.spark.source.options import named, parse_networks, parse_object, parsed
 from msmqwire.spark.source.planning import SPLIT_SIZE, pack
-from msmqwire.spark.source.pushdown import Pushdown, filtered, time_bounds
 
 # A file costs a task as much as reading this many bytes
 _OPEN_COST = 1 << 20
@@ -111,18 +100,15 @@ class LakePartition(InputPartition):
 class LakeReader(Sent, DataSourceReader):
     """Reads the files of a table in parallel."""
 
-    def __init__(self, options: LakeRead, columns: tuple[SparkColumn, ...], names: Sequence[str] | None = None) -> None:
+    def __init__(self, options: LakeRead, columns: tuple[SparkColumn, ...]) -> None:
         self.options = options
         self.columns = columns
-        self.names = names_for_spark(columns, names)
-        self.filters: tuple[Filter, ...] = ()
 
     def partitions(self) -> list[InputPartition]:
         """The files that each task reads, at most 64 MiB of them together."""
         options = self.options
-        conditions = [*options.selection.conditions(), *(one for each in self.filters for one in _within(each))]
         store = open_lake(options.lake, options.storage_options)
-        scan = LakeScan.of(store, options.table, conditions, run=options.run)
+        scan = LakeScan.of(store, options.table, options.selection.conditions(), run=options.run)
         tasks = pack(scan.files, SPLIT_SIZE, _OPEN_COST)
         return [LakePartition(replace(scan, files=tuple(files))) for files in tasks]
 
@@ -130,26 +116,5 @@ class LakeReader(Sent, DataSourceReader):
         """The rows of a task."""
         if not isinstance(partition, LakePartition):
             return  # Spark's own partition, where there is no file to read
-        names = [column.name for column in self.columns]
-        for batch in self.options.selection.rows(partition.scan, names):
-            yield filtered(batch, self.filters).rename_columns(self.names)
-
-
-class PushdownLakeReader(Pushdown, LakeReader):
-    """A reader that also applies filters of the query, to files and to rows."""
-
-
-def _within(condition: Filter) -> list[Within]:
-    """The conditions on files that a filter of rows implies."""
-    if isinstance(condition, In):
-        values = [(value, value) for value in condition.value]
-    elif isinstance(condition, EqualTo):
-        values = [(condition.value, condition.value)]
-    elif isinstance(condition, (GreaterThan, GreaterThanOrEqual)):
-        values = [(condition.value, None)]
-    elif isinstance(condition, (LessThan, LessThanOrEqual)):
-        values = [(None, condition.value)]
-    else:
-        return []
-    (column,) = condition.attribute
-    return time_within(*time_bounds(condition)) if column in ("time", "time_ns") else [Within(column, tuple(values))]
+        for batch in self.options.selection.rows(partition.scan, [column.source for column in self.columns]):
+            yield batch.rename_columns([column.name for column in self.columns])
