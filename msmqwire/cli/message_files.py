@@ -6,7 +6,6 @@ import contextlib
 import io
 import os
 import stat
-import sys
 from collections.abc import Sequence
 from typing import IO, TYPE_CHECKING, Any
 
@@ -106,7 +105,7 @@ def _print(file: IO[bytes], received: Sequence[MessageReceived]) -> None:
 
 def write_at_once(file: IO[bytes], data: bytes) -> None:
     """Write to a pipe or another output; a signal that asks to stop ends the wait for a reader that takes nothing."""
-    if sys.platform != "win32" and _has_descriptor(file):  # it has no poll
+    if _has_descriptor(file):
         signals.write_until_stopped(file.fileno(), data)
     else:
         file.write(data)

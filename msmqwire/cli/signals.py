@@ -61,8 +61,11 @@ def write_until_stopped(descriptor: int, data: bytes) -> None:
     A signal that asks to stop ends the wait for the reader with ``Stopped``. If the reader takes all of the data, the
     signal is raised again at the end.
     """
-    if sys.platform == "win32":
-        raise NotImplementedError("Windows has no poll")
+    rest = memoryview(data)
+    if sys.platform == "win32":  # where no wait for a pipe can be interrupted
+        while rest:
+            rest = rest[os.write(descriptor, rest) :]
+        return
     held: list[int] = []
 
     def hold(number: int, _: FrameType | None) -> None:
@@ -70,7 +73,6 @@ def write_until_stopped(descriptor: int, data: bytes) -> None:
 
     waiting = select.poll()
     waiting.register(descriptor, select.POLLOUT)
-    rest = memoryview(data)
     with handled(_on_stopping(hold)):
         while rest:
             # A signal may come just before the wait

@@ -37,7 +37,7 @@ cdef const uint8_t* EMPTY = <const uint8_t*>b""
 
 
 cdef bytes bytes_of(object data):
-    """A copy of the bytes of a buffer, whatever its items and strides."""
+    """A copy of the bytes of a buffer. Its items may be of any type but Python objects, and need not be contiguous."""
     cdef object view = PyMemoryView_FromObject(data)
     if getattr(getattr(view.obj, "dtype", None), "hasobject", False):
         raise TypeError("an array of Python objects is not bytes-like: it holds their addresses")

@@ -129,7 +129,7 @@ def _address(url: str) -> str:
     """A URL as ldap3 takes it: it takes the slash after a host for a part of its name or of its port."""
     try:
         parts = urlsplit(url)
-        _ = parts.port  # ValueError if it is none
+        _ = parts.port  # raises ValueError if it is not a number
         is_ldap = url.lower().startswith(("ldap://", "ldaps://"))
         if is_ldap and parts.hostname and parts.path in ("", "/") and "?" not in url:
             return f"{parts.scheme}://{parts.netloc.removesuffix(':')}"

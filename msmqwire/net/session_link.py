@@ -12,7 +12,6 @@ from msmqwire.session import Event, Session
 
 _READ_SIZE = 1 << 16
 _MOST_UNSENT = 1 << 16
-_TURNS = 5  # of the loop, in which bytes that have come are read and reach the session
 _CLOSE_TIMEOUT = 1.0  # seconds for the last bytes to reach the peer
 
 _Result = TypeVar("_Result")
@@ -56,7 +55,7 @@ class Link:
         self._flush_is_due = False
         self._detail = "the peer closed the connection"
         self._waiting: asyncio.Task[Any] | None = None
-        self._timer: asyncio.Handle | None = None
+        self._timer: asyncio.TimerHandle | None = None
 
     async def run(self) -> None:
         """Read until the session or its connection ends.
@@ -102,7 +101,7 @@ class Link:
         self._is_handling = True
         try:
             now = self._loop.time()
-            # Timers that have waited for these bytes expire now: they do not wait for others
+            # Timers that waited for these bytes expire now: a steady flow cannot hold them off
             await self._handle([*self._session.receive_data(data, now), *self._session.handle_deadline(now)])
         finally:
             self._is_handling = self._has_data = False
@@ -127,14 +126,11 @@ class Link:
         self._flush_is_due = False
         if self._is_handling or self._has_ended:
             return
-        self._write()
+        if (data := self._session.data_to_send()) and not self._writer.is_closing():
+            self._writer.write(data)
         if self._session.is_disconnected:
             self._end()
         self._schedule()
-
-    def _write(self) -> None:
-        if (data := self._session.data_to_send()) and not self._writer.is_closing():
-            self._writer.write(data)
 
     def _end(self) -> None:
         """No more bytes are sent, and those that come are not read."""
@@ -147,24 +143,16 @@ class Link:
     def _schedule(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        deadline = None if self._session.is_disconnected else self._session.next_deadline()
+        deadline = None if self._session.is_disconnected else self._session.next_deadline(closing=not self._has_data)
         self._timer = None if deadline is None else self._loop.call_at(deadline, self._expire, deadline)
 
-    def _expire(self, deadline: float, turns: int = _TURNS) -> None:
-        """Let the timers expire; those that close the session after the bytes that have come meanwhile."""
+    def _expire(self, deadline: float) -> None:
+        """Let the timers expire; those that close the session not over bytes that wait for the handler of another."""
         if self._is_handling:
             return  # _flush schedules it again
         # A loop may call early, by as much as its clock resolves
         now = max(deadline, self._loop.time())
-        if self._has_data or turns:
-            self._notify(self._session.handle_deadline(now, closing=False))
-            self._write()
-            if not self._has_data:
-                self._timer = self._loop.call_soon(self._expire, deadline, turns - 1)
-            elif (due := self._session.next_deadline(closing=False)) is not None:
-                self._timer = self._loop.call_at(due, self._expire, due)
-            return
-        self._notify(self._session.handle_deadline(now))
+        self._notify(self._session.handle_deadline(now, closing=not self._has_data))
         self._flush()
 
     async def _close(self) -> None:

@@ -7,7 +7,6 @@ import contextlib
 import ipaddress
 import logging
 import socket
-from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from types import TracebackType
@@ -129,8 +128,6 @@ class SessionServer:
         self._watch = watch
         self._lock = asyncio.Lock()
         self._sessions: dict[asyncio.Task[None], _AcceptedSession] = {}
-        self._taken: Counter[str] = Counter()  # by network; a walk over all sessions would be one for each ping
-        self._all_taken = 0
         self._listening: list[socket.socket] = []
         self._accepting: list[asyncio.Task[None]] = []
         self._errors: set[str] = set()
@@ -264,21 +261,7 @@ class SessionServer:
         # A task of asyncio's protocol would log that it was cancelled
         task = asyncio.create_task(self._run(session, address))
         self._sessions[task] = session
-        self._count(session, 1)
-        task.add_done_callback(self._forget)
-
-    def _forget(self, task: asyncio.Task[None]) -> None:
-        session = self._sessions.pop(task)
-        if not session.is_aborted:
-            self._count(session, -1)
-
-    def _count(self, session: _AcceptedSession, change: int) -> None:
-        """Count a session that begins, ends or is aborted."""
-        if not session.is_refused:
-            self._all_taken += change
-            self._taken[session.network] += change
-            if not self._taken[session.network]:
-                del self._taken[session.network]
+        task.add_done_callback(self._sessions.pop)
 
     async def _run(self, session: _AcceptedSession, address: str) -> None:
         try:
@@ -302,11 +285,11 @@ class SessionServer:
     def _rivals(self, address: str) -> list[_AcceptedSession] | None:
         """The sessions of which one has to make room for another of an address; None if there is room."""
         network = network_of(address)
-        of_network = self._taken[network] >= self._max_sessions_per_address
-        if not of_network and self._all_taken < self._max_sessions:
-            return None
         taken = [session for session in self._sessions.values() if not session.is_refused and not session.is_aborted]
-        return [session for session in taken if session.network == network] if of_network else taken
+        same = [session for session in taken if session.network == network]
+        if len(same) >= self._max_sessions_per_address:
+            return same
+        return taken if len(taken) >= self._max_sessions else None
 
     def _has_room(self, address: str) -> bool:
         """Whether there is room for another session of an address; one that is not initialized makes it."""
@@ -359,9 +342,7 @@ class _AcceptedSession:
         self.link.leave()
 
     def abort(self) -> None:
-        if not self.is_aborted:
-            self.is_aborted = True
-            self._server._count(self, -1)
+        self.is_aborted = True
         self.link.abort()
 
     async def _handle(self, events: Sequence[Event]) -> None:

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from msmqwire.session.framing import MESSAGE_ID, SOURCE_QUEUE_MANAGER
 
 MOST_REMEMBERED = 10_000
-"""The messages remembered on Windows: a peer that sends more again delivers the first of them twice."""
+"""How many messages Windows remembers. If a peer sends more of them again, the first are delivered twice."""
 
 
 class MessageIDHistory:

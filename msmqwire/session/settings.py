@@ -37,7 +37,7 @@ class Settings:
     ----------
     window_size : int
         WindowSize, from 1 to 65535: the most messages that either side leaves unacknowledged ([MS-MQQB] 3.1.3.2).
-        A session uses 10,000 of them at most: as many does Windows remember to recognise duplicates after a reconnect.
+        A session uses at most 10,000: Windows remembers no more messages to recognise those that are sent again.
     ack_wait_timeout : int
         AckWaitTimeout in milliseconds, from 20,000 to 120,000. An initiator proposes it, an acceptor adopts it.
     ack_wait_multiple : int

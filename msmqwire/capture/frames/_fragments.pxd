@@ -14,8 +14,8 @@ cdef enum:
     MOST_REPEATS = 1024      # fragments of complete datagrams that are remembered
 
 
-# A fragment. Its addresses and identification determine its datagram, and in IPv4 its protocol; in IPv6 the protocol is
-# that of the first fragment, whatever the others say (RFC 8200 4.5).
+# A fragment. Its addresses and identification determine its datagram, and in IPv4 also its protocol. In IPv6 only the
+# first fragment says the protocol; the Next Header of the others has no meaning (RFC 8200 4.5).
 cdef struct Part:
     Ends ends
     uint32_t protocol

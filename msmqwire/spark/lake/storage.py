@@ -211,7 +211,7 @@ def mend(storage: Storage) -> str:
 
 
 def parsed(text: bytes) -> Any:
-    """The value of JSON in a file; ValueError where it is none, or is nested too deeply."""
+    """The value of JSON in a file; raises ValueError if it is malformed or nested too deeply."""
     try:
         return json.loads(text)
     except RecursionError:
