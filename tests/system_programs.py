@@ -25,6 +25,14 @@ def require_program(name: str) -> str:
     return path or _missing(f"{name} is not installed")
 
 
+def require_node_module(name: str) -> str:
+    """Path of node, which finds the module; without one of them as ``require_program``."""
+    node = require_program("node")
+    if subprocess.run([node, "-e", f"require({name!r})"], capture_output=True).returncode:
+        _missing(f"{name} is not installed (npm install {name})")
+    return node
+
+
 @contextlib.contextmanager
 def capturing(command: Sequence[str], announcement: str) -> Iterator[subprocess.Popen[str]]:
     """Run a capturing program: start after its announcement on standard error, kill at the end.

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.system_programs import capturing, require_program
+from tests.system_programs import capturing, require_node_module, require_program
 
 
 def capture_without_rights() -> None:
@@ -19,6 +19,7 @@ def capture_without_rights() -> None:
     ("needs", "reason"),
     [
         (lambda: require_program("msmq-shark"), "msmq-shark is not installed"),
+        (lambda: require_node_module("msmq-shark"), "msmq-shark is not installed (npm install msmq-shark)"),
         (capture_without_rights, "sh may not capture here: You have no permission\n"),
     ],
 )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import json
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -16,6 +15,7 @@ from uuid import UUID
 
 import numpy as np
 import pytest
+import yaml  # type: ignore[import-untyped]
 
 from msmqwire import mqcn
 from msmqwire.errors import DecodeError
@@ -25,6 +25,7 @@ from msmqwire.insight.wireshark import dissector
 from msmqwire.mqcn import schema as mqcn_schema
 from msmqwire.properties import PROPID_Q_QUOTA
 from tests.insight.test_layouts import cases
+from tests.system_programs import require_node_module
 from tests.vectors import load
 
 
@@ -50,14 +51,7 @@ compiler.compile("python", source, null, false).then(files => process.stdout.wri
 
 def compiled(layout: str, folder: Path) -> Any:
     """The parser that kaitai-struct-compiler, a module of node, makes of a description."""
-    yaml = pytest.importorskip("yaml")
-    pytest.importorskip("kaitaistruct")
-    node = shutil.which("node")
-    if (
-        node is None
-        or subprocess.run([node, "-e", "require('kaitai-struct-compiler')"], capture_output=True).returncode
-    ):
-        pytest.skip("kaitai-struct-compiler is not installed (npm install kaitai-struct-compiler)")
+    node = require_node_module("kaitai-struct-compiler")
     done = subprocess.run(
         [node, "-e", _COMPILE], input=json.dumps(yaml.safe_load(kaitai(layout))), capture_output=True, text=True
     )
@@ -80,7 +74,6 @@ def loaded(path: Path, layout: str) -> Any:
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_descriptions_are_yaml(layout: str) -> None:
-    yaml = pytest.importorskip("yaml")
     description = yaml.safe_load(kaitai(layout))
     assert [item["id"] for item in description["seq"]] == [name for name, _ in field_ids(LAYOUTS[layout])]
 
@@ -95,7 +88,6 @@ def test_the_parsers_of_the_benchmarks_read_the_fields_of_the_tables(layout: str
 
 
 def test_the_parser_of_the_benchmarks_reads_the_values_of_updates() -> None:
-    pytest.importorskip("kaitaistruct")
     assert_same_updates(loaded(BENCHMARKS / "msmq_notifications.py", "notifications"))
 
 
@@ -105,7 +97,6 @@ def test_kaitai_reads_the_values_of_updates(tmp_path: Path) -> None:
 
 def test_kaitai_reads_nothing_after_an_unknown_property() -> None:
     """Bytes of its value are not taken for the next value, nor for the next update."""
-    pytest.importorskip("kaitaistruct")
     parser = loaded(BENCHMARKS / "msmq_notifications.py", "notifications")
     head = b"\1\1\1\1" + bytes(16 + 16 + 24)
     unknown, quota = (number.to_bytes(4, "little") for number in (100, PROPID_Q_QUOTA))
@@ -204,7 +195,6 @@ def assert_same_values(layout: str, values_of: Callable[[bytes], dict[str, Any]]
 
 @pytest.mark.parametrize("layout", [layout for layout in LAYOUTS if layout != "notifications"])
 def test_descriptions_have_our_values(layout: str) -> None:
-    yaml = pytest.importorskip("yaml")
     assert_same_values(layout, partial(interpreted, yaml.safe_load(kaitai(layout))))
 
 
