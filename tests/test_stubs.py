@@ -12,7 +12,6 @@ import pytest
 from msmqwire import columns, mqcn, mqqb, mqsd
 from stubs import stub, stubs
 
-STUBS = stubs()
 #: The public classes that are made by calling them; an extension class has no signature by itself.
 CLASSES = sorted(
     {
@@ -25,9 +24,11 @@ CLASSES = sorted(
 )
 
 
-@pytest.mark.parametrize("path", STUBS, ids=lambda path: "/".join(path.parts[-2:]))
-def test_the_committed_stub_is_what_its_source_says(path: Path) -> None:
-    assert path.read_text("utf-8") == STUBS[path], f"run `make build`, which writes {path.name} anew"
+def test_the_committed_stubs_are_what_their_sources_say() -> None:
+    written = stubs()
+    assert len(written) > 20
+    for path, text in written.items():
+        assert path.read_text("utf-8") == text, f"run `make build`, which writes {path.name} anew"
 
 
 def declared(class_: Any) -> list[tuple[str, Any, bool]]:
