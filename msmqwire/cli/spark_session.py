@@ -25,6 +25,8 @@ _LOCAL = re.compile(r"local(\[(\*|[1-9]\d*)( *, *\d+)?\]|-cluster\[ *\d+ *, *\d+
 # Masters that this process connects to, and their usual ports
 _SERVERS = {"spark": 7077, "sc": 15002}
 _CONNECTING_SECONDS = 5
+# Of a JVM of our own, which hands out tasks of Python: it ends before better machine code would pay for its compiling
+_JAVA_OPTIONS = "-XX:TieredStopAtLevel=1"
 # A wait that takes longer is announced
 _SILENT_SECONDS = 5
 _INTERVAL = 0.1
@@ -181,12 +183,15 @@ def _standard_error_to(descriptor: int) -> Iterator[int]:
 
 
 def _new_session(master: str | None) -> SparkSession:
-    from msmqwire.spark.session import local_session, start_session
+    from msmqwire.spark.session import environment, local_session, start_session
 
     if not _is_chosen(master):
         master = "local[*]"
     if master is not None and master.startswith("local"):
-        return local_session(settings={"spark.master": master, "spark.ui.showConsoleProgress": "false"})
+        # The last one of two that contradict each other counts: the user's
+        java_options = f"{_JAVA_OPTIONS} {os.environ.get('SPARK_SUBMIT_OPTS', '')}".rstrip()
+        with environment({"SPARK_SUBMIT_OPTS": java_options}):
+            return local_session(settings={"spark.master": master, "spark.ui.showConsoleProgress": "false"})
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.appName("msmqwire")

@@ -56,12 +56,12 @@ def start_session(builder: SparkSession.Builder, *, elsewhere: bool = False) -> 
     """
     if not elsewhere:
         builder = builder.config("spark.executorEnv.PYTHONSAFEPATH", "1")
-    with _environment({"PYTHONSAFEPATH": "1", **_spark_home()}):
+    with environment({"PYTHONSAFEPATH": "1", **_spark_home()}):
         return builder.getOrCreate()
 
 
 @contextlib.contextmanager
-def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+def environment(variables: Mapping[str, str]) -> Iterator[None]:
     """Set variables for the processes that are started in the block."""
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)

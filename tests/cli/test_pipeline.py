@@ -154,9 +154,10 @@ def failed(logs: Path, *options: str, **variables: str) -> str:
 def test_a_jvm_that_does_not_start_leaves_its_log(tmp_path: Path, logs: Path) -> None:
     java = tmp_path / "jdk" / "bin" / "java"
     java.parent.mkdir(parents=True)
-    java.write_text('#!/bin/sh\necho "no JVM today" >&2\nexit 1\n')
+    java.write_text('#!/bin/sh\necho "no JVM today with $SPARK_SUBMIT_OPTS" >&2\nexit 1\n')
     java.chmod(0o755)
-    assert failed(logs, JAVA_HOME=str(tmp_path / "jdk")) == "no JVM today"
+    cause = failed(logs, JAVA_HOME=str(tmp_path / "jdk"), SPARK_SUBMIT_OPTS="-Xint")
+    assert cause == "no JVM today with -XX:TieredStopAtLevel=1 -Xint"
 
 
 @pytest.fixture(scope="module")
