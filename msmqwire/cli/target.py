@@ -242,3 +242,5 @@ def _abandoned_on_failure(sink: Sink) -> Iterator[Sink]:
         raise
     finally:
         sink.stop()
+        # Else Python 3.13 reports that its finalizer cannot flush the file, which is closed then
+        sink.close()

@@ -16,7 +16,7 @@ import pytest
 from msmqwire.cli.console import CommandError
 from msmqwire.cli.formats import table_writer
 from msmqwire.cli.target import Sink, open_target
-from tests.cli.support import ROOT
+from tests.cli.support import LOCAL, ROOT, process
 
 KILLED = """
 import os, signal, sys
@@ -113,3 +113,10 @@ def test_text_is_made_of_some_thousand_rows_at_a_time(name: str) -> None:
     writer.finish()
     assert b"".join(written).count(b"\n") == len(rows) + (name == "csv")
     assert max(piece.count(b"\n") for piece in written) < 17_000
+
+
+@pytest.mark.parametrize("form", ["parquet", "csv"])
+def test_nothing_is_left_to_a_finalizer(tmp_path: Path, form: str) -> None:
+    """Python's development mode reports errors of finalizers, as Python 3.13 does."""
+    done = process("decode", LOCAL, "--table", "topology", "-q", "-o", tmp_path / f"x.{form}", env={"PYTHONDEVMODE": "1"})
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
