@@ -137,7 +137,7 @@ cdef tuple distinct_addresses(const uint8_t* values, size_t count, const uint8_t
     return distinct.places, (offsets, text)
 
 
-def address_probes(bytes addresses):
+def address_probes(bytes addresses) -> int:
     """The slots that are looked at to find addresses of 18 bytes each: what a collision costs."""
     return addresses_of(<const uint8_t*>addresses, <size_t>len(addresses) // ADDRESS_SIZE, NULL).probes
 

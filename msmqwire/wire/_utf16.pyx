@@ -6,6 +6,9 @@ from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from msmqwire.wire.cursor cimport load_u16, load_u64, store_u32
 from msmqwire.wire.simd cimport wire_narrow_ascii
 
+if False:  # for type checkers: see stubs.py
+    from typing_extensions import Buffer as BytesLike
+
 cdef enum:
     REPLACEMENT = 0xFFFD
 
@@ -77,7 +80,7 @@ cdef size_t utf16_to_utf8(const uint8_t* units, size_t count, uint8_t* target) n
     return written
 
 
-def to_utf8(data):
+def to_utf8(data: BytesLike) -> bytes:
     """UTF-16LE bytes as UTF-8; a lone surrogate becomes U+FFFD, a last odd byte is ignored.
 
     >>> to_utf8("nt4pec".encode("utf-16-le"))

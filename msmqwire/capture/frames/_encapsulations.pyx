@@ -18,7 +18,7 @@ from msmqwire.capture.frames.packet cimport (
 )
 from msmqwire.wire.cursor cimport load_u16, load_u32
 
-ENCAPSULATIONS = {
+ENCAPSULATIONS: dict[int, str] = {
     MPLS: "mpls",
     PPPOE: "pppoe",
     VN_TAG: "vn-tag",
@@ -31,7 +31,7 @@ ENCAPSULATIONS = {
     VXLAN: "vxlan",
     GENEVE: "geneve",
 }
-MAX_ENCAPSULATIONS = MOST_ENCAPSULATIONS
+MAX_ENCAPSULATIONS: int = MOST_ENCAPSULATIONS
 
 # EtherTypes, in Ethernet or in GRE
 cdef enum:

@@ -1,0 +1,3 @@
+"""Written by `make build` from the annotations in _distinct.pyx; do not edit."""
+
+def address_probes(addresses: bytes) -> int: ...
