@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_network
 from types import NoneType
-from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack, get_args
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias, TypedDict, Unpack, get_args
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from msmqwire.capture.tcp._packets import PACKET_KINDS
 from msmqwire.columns.schema import GuidForm
 
 Ports: TypeAlias = "Iterable[int] | Mapping[str, Iterable[int]]"
-Time: TypeAlias = datetime | np.datetime64 | str | int
+Time: TypeAlias = datetime | np.datetime64 | str | SupportsIndex
 Columns: TypeAlias = "Iterable[str] | Mapping[str, Iterable[str]]"
 
 SMALLEST_BLOCK_SIZE = 4096

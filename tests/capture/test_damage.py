@@ -96,7 +96,7 @@ def test_a_reader_that_would_have_to_wait() -> None:
             return None
 
     with pytest.raises(CaptureError, match="without waiting"):
-        capture.open(Waiting())  # type: ignore[arg-type]
+        capture.open(Waiting())
 
 
 @pytest.mark.parametrize("count", [-1, 4097, 1 << 62])
@@ -121,7 +121,7 @@ def test_a_reader_that_fails_later() -> None:
                 raise OSError("the disk is gone")
             return self.data.readinto(view)
 
-    blocks = capture.open(Failing(), block_size=8192)  # type: ignore[arg-type]
+    blocks = capture.open(Failing(), block_size=8192)
     with pytest.raises(OSError, match="the disk is gone"):
         list(blocks)
     check(blocks.stats)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-OneSource: TypeAlias = "str | os.PathLike[str] | IO[bytes] | CapturedFrames"
+OneSource: TypeAlias = "str | os.PathLike[str] | IO[bytes] | io.RawIOBase | io.BufferedIOBase | CapturedFrames"
 Source: TypeAlias = "OneSource | Iterable[OneSource]"
 # Of frames of one file: its name, their numbers, offsets, times, whether they have one, link types, and their bytes
 FrameRun: TypeAlias = "tuple[str, NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any], Payloads]"

@@ -266,7 +266,7 @@ class Decoding:
         before_end = partial(self._before_end, scan, account) if may_grow else None
         with self._opened(source) as file:
             try:
-                yield from scan.rows(file, resume=resume, before_end=before_end)  # type: ignore[arg-type]
+                yield from scan.rows(file, resume=resume, before_end=before_end)
             except CaptureError as error:
                 # A file that is no capture has a size and a digest, too
                 account.problem = str(error)
@@ -288,7 +288,7 @@ class Decoding:
             assert resume is not None
             self._before_end(scan, account, resume)
         with self._opened(source) as file:
-            yield from scan.rows(file, resume=resume, stop=stop)  # type: ignore[arg-type]
+            yield from scan.rows(file, resume=resume, stop=stop)
 
     def _opened(self, source: Numbered) -> CapturedFile:
         return CapturedFile(source.file, self.options.storage_options, source.size, digest=self.digest)
@@ -393,7 +393,7 @@ class CaptureSplitter:
         folder, resume = f"{self.scratch}/{uuid.uuid4().hex}", resume_at(self.storage, source)
         with (
             CapturedFile(source.file, options.storage_options, source.size, digest=self.digest) as captured,
-            checkpoints(captured, self.size, options.payloads, resume=resume, final=False) as found,  # type: ignore[arg-type]
+            checkpoints(captured, self.size, options.payloads, resume=resume, final=False) as found,
         ):
             for checkpoint in found:
                 names.append(f"{folder}/{len(names)}")

@@ -355,7 +355,7 @@ class MsmqStreamReader(Sent, DataSourceStreamReader, SupportsTriggerAvailableNow
         with ExitStack() as stack:
             files = [stack.enter_context(ListedFile(file, self.options)) for file in partition.files]
             resume, stop = map(_unpacked_checkpoint, (partition.resume, partition.stop))
-            for _, batch in scan.batches(files, resume=resume, stop=stop):  # type: ignore[arg-type] # raw files are ones
+            for _, batch in scan.batches(files, resume=resume, stop=stop):
                 yield batch
         if problems := describe_problems(scan.stats):
             log.warning("%s", problems)
@@ -503,7 +503,7 @@ class MsmqStreamReader(Sent, DataSourceStreamReader, SupportsTriggerAvailableNow
             begun = False
             try:
                 found = stack.enter_context(
-                    checkpoints(files, size, self.options.scan.payloads, resume=at.checkpoint, final=False)  # type: ignore[arg-type]
+                    checkpoints(files, size, self.options.scan.payloads, resume=at.checkpoint, final=False)
                 )
                 places = list(found) if must_be_complete else found
                 if must_be_complete and found.stats.truncated_files:
