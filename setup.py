@@ -168,19 +168,26 @@ class ReproducibleSdist(sdist):
     """An archive whose bytes depend on its files alone: sorted, of nobody, and with the time of SOURCE_DATE_EPOCH."""
 
     def make_archive(
-        self, base_name: str, format: str, root_dir: str | None = None, base_dir: str | None = None, **_: str
+        self,
+        base_name: str | os.PathLike[str],
+        format: str,
+        root_dir: str | bytes | os.PathLike[str] | os.PathLike[bytes] | None = None,
+        base_dir: str | None = None,
+        owner: str | None = None,
+        group: str | None = None,
     ) -> str:
+        root = Path(os.fsdecode(root_dir or "."))
         archive = Path(f"{base_name}.tar.gz")
         archive.parent.mkdir(parents=True, exist_ok=True)
         time = int(os.environ.get("SOURCE_DATE_EPOCH", RELEASED))
-        files = sorted(path for path in Path(root_dir or ".", base_dir or ".").rglob("*") if path.is_file())
+        files = sorted(path for path in Path(root, base_dir or ".").rglob("*") if path.is_file())
         with (
             archive.open("wb") as file,
             gzip.GzipFile("", "wb", 9, file, mtime=time) as packed,
             tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archived,
         ):
             for path in files:
-                entry = tarfile.TarInfo(path.relative_to(root_dir or ".").as_posix())
+                entry = tarfile.TarInfo(path.relative_to(root).as_posix())
                 entry.size, entry.mtime = path.stat().st_size, time
                 entry.mode = 0o755 if path.stat().st_mode & 0o100 else 0o644
                 with path.open("rb") as content:

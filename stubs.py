@@ -59,7 +59,8 @@ def is_literal(node: Any) -> bool:
 
 def parameter(node: Any) -> str:
     """A parameter with its type, and its default if that is a literal."""
-    name, kind = node.declarator.name, getattr(node.base_type, "name", "")
+    name: str = node.declarator.name
+    kind: str = getattr(node.base_type, "name", "")
     if not name:  # without a C type the parser has the name in its place
         name, kind = kind, ""
     if node.annotation:

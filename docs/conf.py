@@ -17,9 +17,9 @@ from typing import Any
 
 from docutils import nodes
 from sphinx.application import Sphinx
-from sphinx.domains.python import ObjectEntry, PyObject, PythonDomain
-from sphinx.errors import ExtensionError
-from sphinx.pycode import ModuleAnalyzer, PycodeError
+from sphinx.domains.python import ObjectEntry, PyClasslike, PythonDomain
+from sphinx.errors import ExtensionError, PycodeError
+from sphinx.pycode import ModuleAnalyzer
 from sphinx.util.docutils import SphinxDirective
 
 import msmqwire
@@ -218,7 +218,7 @@ def setup(app: Sphinx) -> None:
     # Before napoleon and after it
     app.connect("autodoc-process-docstring", keep_colon, priority=400)
     app.connect("autodoc-process-docstring", join_names, priority=600)
-    for kind in PyObject.doc_field_types:
+    for kind in PyClasslike.doc_field_types:
         if kind.name == "variable":
             kind.label = "Attributes"
     app.connect("build-finished", check_names)

@@ -79,8 +79,8 @@ def state_diagram(transitions: Iterable[Transition], initial: str) -> Iterator[s
     yield "```mermaid"
     yield "stateDiagram-v2"
     yield f"    [*] --> {initial}"
-    for (source, target), rules in arrows.items():
-        yield f"    {source} --> {target}: {', '.join(rules)}"
+    for (before, after), rules in arrows.items():
+        yield f"    {before} --> {after}: {', '.join(rules)}"
     yield "```"
 
 

@@ -162,7 +162,7 @@ def fuzz_surface(target: str, effort: Effort) -> None:
     import atheris
 
     command = [sys.executable, "-m", "fuzz.surface", target, f"-max_len={TARGETS[target].surface_longest}"]
-    preload = str(Path(atheris.path()) / "asan_with_fuzzer.so")
+    preload = str(Path(atheris.path()) / "asan_with_fuzzer.so")  # type: ignore[attr-defined]  # not in its stubs
     fuzz(f"surface {target}", command, target, effort, effort.surface_executions, preload)
 
 

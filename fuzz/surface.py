@@ -10,6 +10,7 @@ import contextlib
 import struct
 import sys
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +23,7 @@ from msmqwire.properties.table import KINDS
 from msmqwire.properties.vartype import TYPE_NAMES
 from tests.capture import build, oracle, reading, stream_oracle
 from tests.columns.formats import FORMATS, MESSAGES, NOTIFICATIONS, SESSIONS, TOPOLOGY, Format
-from tests.columns.rows import assert_columns
+from tests.columns.rows import assert_columns, contents
 from tests.columns.views import arrays
 from tests.formatname import answers
 from tests.propvariant import values
@@ -37,10 +38,9 @@ def payload(kind: Format, data: bytes) -> None:
 
     Transport and strictness follow from the input, so that libFuzzer may vary them too and one input costs one reading.
     """
-    way = {"strict": bool(sum(data) & 1)}
-    if kind.transports:
-        way["transport"] = kind.transports[len(data) % 3]
-    alone = kind is kind.read_as(data, way.get("transport", "unknown"))
+    transport = kind.transports[len(data) % 3] if kind.transports else "unknown"
+    way: dict[str, Any] = {"strict": bool(sum(data) & 1), **({"transport": transport} if kind.transports else {})}
+    alone = kind is kind.read_as(data, transport)
     packet = kind.assert_agrees(data, **way) if alone else kind.read(data, **way)
     batch = kind.decode_batch([data], **way)
     entry = batch.fault(0)
@@ -49,7 +49,7 @@ def payload(kind: Format, data: bytes) -> None:
     if sum(data) % 1024 < 2:
         assert_columns(batch, kind.expected([data], **way))
     if alone and entry is None and kind.accepts.issuperset(packet.violations):
-        assert bytes(kind.encode_batch(batch)[0]) == kind.encode(packet)
+        assert contents(kind.encode_batch(batch)) == [kind.encode(packet)]
 
 
 def topology(data: bytes) -> None:
@@ -203,7 +203,7 @@ def streams(data: bytes) -> None:
 def format_names(data: bytes) -> None:
     """A name, or a path name, behind a byte with the options of the grammar: [MS-MQMQ] 2.1."""
     bits = data[0] if data else 0
-    options = {"extended": bool(bits & 1), "http_slashes": bool(bits & 2), "spx": bool(bits & 4)}
+    options: dict[str, Any] = {"extended": bool(bits & 1), "http_slashes": bool(bits & 2), "spx": bool(bits & 4)}
     if bits & 8:
         options = {"path_names": True}
     text = data[1:].decode("utf-8", "surrogateescape")
@@ -234,7 +234,7 @@ def changing_bytes(data: bytes) -> None:
         if place < 1 << 15:
             memory[place % len(memory)] = value
     offsets = pa.py_buffer(struct.pack("<2i", 0, len(memory)))
-    batch = kind.decode_batch(pa.Array.from_buffers(pa.binary(), 1, [None, offsets, pa.py_buffer(memory)]))
+    batch = kind.decode_batch(pa.Array.from_buffers(pa.binary(), 1, [None, offsets, pa.py_buffer(memory.data)]))
     uses: tuple[Callable[[], object], ...] = (
         lambda: [array.tobytes() for _, array in arrays(batch)],
         lambda: batch.to_arrow(guid="text").validate(full=True),
