@@ -135,8 +135,9 @@ def loops() -> Iterator[dict[str, tuple[Callable[[], None], Clients]]]:
         CODEC: (lambda: codec_loop(codec), Clients(codec.getsockname())),
     }
     yield made
-    for server in (bare, codec, service, *(clients.socket for _, clients in made.values())):
-        server.close()
+    service.close()
+    for one in (bare, codec, *(clients.socket for _, clients in made.values())):
+        one.close()
 
 
 def test_answer_requests(

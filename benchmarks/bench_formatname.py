@@ -6,6 +6,7 @@ A slow result does not fail, because a shared machine would fail at random; a wr
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 import pytest
 
@@ -27,7 +28,7 @@ PEERS = (
 ARROW = "Arrow extract_regex, one expression (RE2)"
 
 
-def contender(name: str, prepare: peers.Callable[[peers.Names], peers.Run], names: peers.Names, note: str) -> Contender:
+def contender(name: str, prepare: Callable[[peers.Names], peers.Run], names: peers.Names, note: str) -> Contender:
     return Contender(name, peers.checked(prepare(names), names.rows), len(names.texts), note)
 
 

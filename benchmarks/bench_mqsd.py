@@ -169,10 +169,11 @@ def test_ten_times_the_rows(
 ) -> None:
     """The cost of a packet and the memory taken must not depend on how many packets there are."""
     work: Workload = request.getfixturevalue(kind)
-    columns, checkable = {
+    ways: dict[str, tuple[tuple[str, ...], ours.Checkable]] = {
         "requests": (mqsd.REQUEST_COLUMNS, ours.request_columns),
         "replies": (mqsd.REPLY_COLUMNS, ours.reply_columns),
-    }[kind]
+    }
+    columns, checkable = ways[kind]
     once = checked_decoder(ours.decoder(work, columns, checkable), work)
     growth_once = peak_growth(once)
     many = ours.decoder(work.repeated(10), columns, checkable)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 import time
+from collections.abc import Callable
 from uuid import UUID
 
 import pytest
@@ -34,18 +35,16 @@ HERE = QueueManager(identifier=UUID(int=1), computer_name="HERE")
 
 def changes(rng: random.Random, guids: list[UUID]) -> list[mqcn.NotificationUpdate]:
     """Updates of one to seven attributes of queues."""
-    values = {
-        by_name(f"PROPID_Q_{name}").number: make
-        for name, make in {
-            "JOURNAL": lambda: rng.randint(0, 1),
-            "QUOTA": lambda: rng.getrandbits(20),
-            "BASEPRIORITY": lambda: rng.randint(-10, 10),
-            "JOURNAL_QUOTA": lambda: rng.getrandbits(20),
-            "AUTHENTICATE": lambda: rng.randint(0, 1),
-            "PRIV_LEVEL": lambda: rng.randint(0, 2),
-            "SECURITY": lambda: rng.randbytes(120),
-        }.items()
+    attributes: dict[str, Callable[[], int | bytes]] = {
+        "JOURNAL": lambda: rng.randint(0, 1),
+        "QUOTA": lambda: rng.getrandbits(20),
+        "BASEPRIORITY": lambda: rng.randint(-10, 10),
+        "JOURNAL_QUOTA": lambda: rng.getrandbits(20),
+        "AUTHENTICATE": lambda: rng.randint(0, 1),
+        "PRIV_LEVEL": lambda: rng.randint(0, 2),
+        "SECURITY": lambda: rng.randbytes(120),
     }
+    values = {by_name(f"PROPID_Q_{name}").number: make for name, make in attributes.items()}
     return [
         mqcn.NotificationUpdate(
             command="change",

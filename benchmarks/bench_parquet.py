@@ -14,10 +14,10 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from benchmarks.comparison import OURS, Comparison, Goal
-from benchmarks.conftest import Scale
 from benchmarks.messages import user_messages
 from benchmarks.ratios import Contender, measure
 from benchmarks.report import Report, Target
+from benchmarks.scale import Scale
 from benchmarks.streams import write_streams
 from benchmarks.workloads import Workload
 from msmqwire.capture import read_table

@@ -138,7 +138,7 @@ def test_forms(
     }
     for packets in (*decoding.values(), forms.flat(whole)):
         right(packets)
-    writing = {
+    writing: dict[str, Callable[[Path], object]] = {
         SINK: sink,
         PIPELINE: partial(run_pipeline, spark, captures),
         WRITTEN: partial(forms.write_alone, captures),
@@ -223,6 +223,7 @@ def with_setting(spark: SparkSession, name: str, value: str, run: Callable[[], N
 
     def changed() -> None:
         before = spark.conf.get(name)
+        assert before is not None
         spark.conf.set(name, value)
         try:
             run()

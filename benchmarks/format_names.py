@@ -303,7 +303,7 @@ def arrow_extract(names: Names) -> Run:
     lists = iter([row for row in names.rows if row[0] == "multiple_element"])
 
     def run(see: list[Row] | None = None) -> None:
-        found = pc.extract_regex(texts, f"^(?:{EXPRESSION.replace('??', '?')})$")
+        found: pa.Array[Any] = pc.extract_regex(texts, f"^(?:{EXPRESSION.replace('??', '?')})$")
         if see is not None:
             groups = iter(found.to_pylist())
             see.extend(_extracted(next(groups)) if "," not in text else next(lists) for text in names.texts)

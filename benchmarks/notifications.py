@@ -8,7 +8,6 @@ from __future__ import annotations
 import random
 import struct
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -41,15 +40,13 @@ class Update:
     properties: list[tuple[int, Value]]
 
 
-def packed_value(propid: int, value: Any) -> bytes:
+def packed_value(propid: int, value: Value) -> bytes:
     """A value on the wire."""
     form = FORMS[propid]
-    if form == GUID:
-        return bytes(value)
-    if form == TEXT:
+    if isinstance(value, str):
         return f"{value}\0".encode("utf-16-le")
-    if form == BLOB:
-        return struct.pack("<I", len(value)) + value
+    if isinstance(value, bytes):
+        return value if form == GUID else struct.pack("<I", len(value)) + value
     return struct.pack("<" + form, value)
 
 

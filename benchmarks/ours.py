@@ -17,6 +17,9 @@ from msmqwire import capture, mqsd
 
 BLOCK = 16_384
 
+#: The columns of a batch that are compared with those of a workload from this row on.
+Checkable = Callable[[msmqwire.Batch, Workload, int], Columns]
+
 
 def wire_type(batch: msmqwire.Batch) -> npt.NDArray[np.uint8]:
     """Type as the packet has it; the column counts the names of the enumeration from 0."""
@@ -46,11 +49,7 @@ def reply_columns(batch: msmqwire.Batch, work: Workload, first_row: int) -> Colu
     }
 
 
-def decoder(
-    work: Workload,
-    columns: tuple[str, ...] | None,
-    checkable: Callable[[msmqwire.Batch, Workload, int], Columns],
-) -> Decoder:
+def decoder(work: Workload, columns: tuple[str, ...] | None, checkable: Checkable) -> Decoder:
     """decode_batch over all payloads; ``columns=None`` makes the whole table."""
     payloads = msmqwire.Payloads(work.data, work.offsets)
 

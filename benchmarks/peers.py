@@ -43,10 +43,13 @@ class Encoder(Protocol):
 
 @dataclass(frozen=True)
 class Peer:
-    """One way to decode or encode: ``sample`` is the number of packets it is given, 0 for all of them."""
+    """One way to decode or encode: ``sample`` is the number of packets it is given, 0 for all of them.
+
+    ``prepare`` takes a workload, or the path of a capture and the number of packets to read from it.
+    """
 
     name: str
-    prepare: Callable[[Workload], Any]
+    prepare: Callable[..., Any]
     sample: int = 0
     target: float | None = None
     note: str = ""

@@ -28,7 +28,8 @@ COUNT = struct.Struct("<I")
 
 def gather(data: bytes, starts: I64, sizes: I64) -> U8:
     """Many pieces of the data, one behind the other."""
-    return np.frombuffer(data, np.uint8)[np.repeat(starts, sizes) + within(sizes)]
+    gathered: U8 = np.frombuffer(data, np.uint8)[np.repeat(starts, sizes) + within(sizes)]
+    return gathered
 
 
 def batch_columns(batch: mqcn.NotificationBatch, work: Workload, first: int) -> Columns:
@@ -189,17 +190,18 @@ def struct_encode_notifications(work: Workload) -> Encoder:
             pieces.append(bytes((version, len(updates))))
             for update in updates:
                 pieces.append(bytes((update.command, update.path is None)))
-                pieces.append(update.guid if update.path is None else f"{update.path}\0".encode("utf-16-le"))
+                pieces.append(update.guid or f"{update.path}\0".encode("utf-16-le"))
                 ids = [propid for propid, _ in update.properties]
                 pieces += (update.master, bytes(24), struct.pack(f"<B{len(ids)}I", len(ids), *ids))
                 for propid, value in update.properties:
-                    fixed = FIXED.get(propid)
-                    if fixed is not None:
-                        pieces.append(fixed.pack(value))
-                        continue
-                    if FORMS[propid] == BLOB:
-                        pieces.append(COUNT.pack(len(value)))
-                    pieces.append(f"{value}\0".encode("utf-16-le") if isinstance(value, str) else value)
+                    if isinstance(value, int):
+                        pieces.append(FIXED[propid].pack(value))
+                    elif isinstance(value, str):
+                        pieces.append(f"{value}\0".encode("utf-16-le"))
+                    else:
+                        if FORMS[propid] == BLOB:
+                            pieces.append(COUNT.pack(len(value)))
+                        pieces.append(value)
         out = b"".join(pieces)
         if see:
             see(out)
@@ -250,8 +252,8 @@ def construct_notifications(work: Workload) -> Decoder:
         message = parse(payload)
         updates = []
         for one in message.updates:
-            names = (None, one.identifier) if one.use_guid else (one.identifier, None)
-            updates.append(Update(one.command, *names, one.master, list(zip(one.ids, one["values"], strict=True))))
+            path, guid = (None, one.identifier) if one.use_guid else (one.identifier, None)
+            updates.append(Update(one.command, path, guid, one.master, list(zip(one.ids, one["values"], strict=True))))
         return message.version, updates
 
     return shown(work, read)
@@ -270,12 +272,12 @@ def kaitai_notifications(work: Workload) -> Decoder:
         message = parse(payload)
         updates = []
         for one in message.notification_update:
-            names = (None, one.object_guid) if one.use_guid else (one.path_name, None)
+            path, guid = (None, one.object_guid) if one.use_guid else (one.path_name, None)
             properties = [
                 (propid, value if isinstance(value, int) else value.value)
                 for propid, value in zip(one.property_id, one.property_value, strict=True)
             ]
-            updates.append(Update(one.command, *names, one.master_guid, properties))
+            updates.append(Update(one.command, path, guid, one.master_guid, properties))
         return message.version, updates
 
     return shown(work, read)

@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,7 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.functions import bit_xor, col, count, pandas_udf, udf, xxhash64
+from pyspark.sql.functions import bit_xor, col, count, udf, xxhash64
+from pyspark.sql.pandas.functions import pandas_udf
 from pyspark.sql.types import StructType
 
 from benchmarks import workloads
@@ -79,7 +81,7 @@ def write_payloads(folder: Path, rows: int) -> Payloads:
         rng = np.random.default_rng(workloads.SEED + number)
         table = packets(rng, rows // FILES)
         pq.write_table(table, parquet / f"{number}.parquet")
-        payloads = table.column("payload").combine_chunks()
+        payloads = table.column("payload")
         size += pc.sum(pc.binary_length(payloads)).as_py()
         frames = records(rng, payloads)
         write_capture(captures / f"{number}.pcap", frames)
@@ -105,23 +107,24 @@ def packets(rng: np.random.Generator, rows: int) -> pa.Table:
     asked = pc.if_else(whole, asked, pc.binary_slice(asked, 0, CUT))
     ids = [str(uuid.UUID(bytes_le=bytes(one))) for one in requests.truth["request_id"]]
     nothing = pa.nulls(len(replies), pa.string())
-    table = pa.table(
+    table = pa.Table.from_pydict(
         {
             "payload": pa.chunked_array([asked, binary(replies)]),
-            "type": pa.chunked_array([np.where(whole, "request", None), np.full(len(replies), "reply")], pa.string()),
+            "type": pa.chunked_array([pc.if_else(whole, "request", None), np.full(len(replies), "reply")], pa.string()),
             "request_id": pa.chunked_array([pc.if_else(whole, pa.array(ids), None), nothing]),
-            "fault": pa.chunked_array([np.where(whole, None, "truncated"), nothing], pa.string()),
+            "fault": pa.chunked_array([pc.if_else(whole, None, "truncated"), nothing], pa.string()),
         }
     )
     return table.take(rng.permutation(len(table)))
 
 
-def binary(work: workloads.Workload) -> pa.Array:
+def binary(work: workloads.Workload) -> pa.Array[Any]:
     """The payloads in Arrow."""
-    return pa.Array.from_buffers(pa.binary(), len(work), [None, pa.py_buffer(work.offsets), pa.py_buffer(work.data)])
+    buffers = [None, pa.py_buffer(work.offsets.data), pa.py_buffer(work.data)]
+    return pa.Array.from_buffers(pa.binary(), len(work), buffers)
 
 
-def records(rng: np.random.Generator, payloads: pa.Array) -> list[bytes]:
+def records(rng: np.random.Generator, payloads: pa.ChunkedArray[pa.BinaryScalar]) -> list[bytes]:
     """Each payload in a record of a capture: a UDP datagram without a checksum."""
     frames = np.zeros(len(payloads), FRAME_HEADERS)
     workloads.fill_headers(rng, frames, 0, pc.binary_length(payloads).to_numpy())
@@ -162,7 +165,7 @@ def write_mixed(folder: Path, frames: int) -> int:
         write_streams(streams, user_messages(count // 20, workloads.SEED + number).split())
         messages = split_records(streams.read_bytes())
         streams.unlink()
-        discovery = records(rng, packets(rng, 3 * count // 10)["payload"].combine_chunks())
+        discovery = records(rng, packets(rng, 3 * count // 10)["payload"])
         kinds = [messages, discovery, other_records(count - len(messages) - len(discovery))]
         order = rng.permutation(np.repeat(range(len(kinds)), [len(kind) for kind in kinds]))
         nexts = [iter(kind) for kind in kinds]
@@ -212,6 +215,8 @@ def write_tables(captures: Path, folder: Path | None) -> int:
                 rows += len(batch)
                 if folder is not None:
                     batches.setdefault(table, []).append(batch)
+        if folder is None:
+            continue
         for table, read in batches.items():
             target = folder / f"{path.stem}.{table}.parquet"
             with target.open("wb") as file, parquet_writer(file, read[0].schema, "snappy") as writer:
@@ -254,7 +259,7 @@ def python_udf(payloads: DataFrame, *, arrow: bool) -> DataFrame:
 def pandas_udf_by_hand(payloads: DataFrame) -> DataFrame:
     """A pandas UDF around the package's ``decode_batch``, as one writes it first: with columns of Python objects."""
 
-    @pandas_udf(PACKETS)
+    @pandas_udf(PACKETS)  # type: ignore[call-overload, untyped-decorator]  # the stub asks for a type of function
     def decode(payloads: pd.Series) -> pd.DataFrame:
         packets = mqsd.decode_batch(payloads.tolist(), columns=COLUMNS).to_arrow(guid="text")
         code = pc.struct_field(packets.column("fault"), "code")
