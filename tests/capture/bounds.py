@@ -15,7 +15,7 @@ from typing import Any
 
 from msmqwire import capture
 from msmqwire.capture.files import _pcap as pcap  # type: ignore[attr-defined]
-from msmqwire.capture.files import _pcapng as pcapng
+from msmqwire.capture.files import _pcapng as pcapng  # type: ignore[attr-defined]
 from msmqwire.capture.frames import _layers as layers  # type: ignore[attr-defined]
 from msmqwire.capture.tcp._streams import StreamTable
 from tests.capture import build

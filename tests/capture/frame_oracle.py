@@ -81,7 +81,8 @@ def network_layer(frame: bytes, link: int) -> tuple[int, bytes]:
         wireless = encapsulations.wireless(frame, padded=False) if link == 105 else encapsulations.radiotap(frame)
         return logical_link(wireless)
     if link == 192:
-        return network_layer(*reversed(encapsulations.packet_information(frame)))
+        inner, rest = encapsulations.packet_information(frame)
+        return network_layer(rest, inner)
     if link in (9, 51, 219):
         return {9: encapsulations.PPP, 51: 0x8864, 219: 0x8847}[link], frame
     if link == 204:

@@ -191,7 +191,7 @@ class SmallFiles:
         times = columns["time"].view(np.int64).tolist()
         lost = lost_bytes(block)
         for i, (frame, first, source, target, offset) in enumerate(zip(*values, strict=True)):
-            place = (first, offset) if streamed[i] else (None, None)
+            start, at = (first, offset) if streamed[i] else (None, None)
             time = times[i] if timed[i] else None
             payload = bytes(block.payloads[i] or b"")
-            yield Row(frame, time, "", source, "", target, payload, *place, lost=lost[i])
+            yield Row(frame, time, "", source, "", target, payload, start, at, lost=lost[i])

@@ -66,7 +66,7 @@ def packet_size(data: bytes | bytearray) -> int | None:
         return None
     if len(data) < 16:
         return 16
-    flags, size = struct.unpack_from("<2xH4xI", data)
+    flags, size = map(int, struct.unpack_from("<2xH4xI", data))
     if not 16 <= size <= 4 << 20:
         return None
     return size + (16 if flags & 0x18 == 0x10 else 0)
@@ -350,7 +350,8 @@ class Streams:
             return []
         if segment.flags & RST:
             length, segment = 0, segment._replace(flags=segment.flags & ~SYN)
-        found, answers, begins = [], False, False
+        found: list[Found] = []
+        answers = begins = False
         key: Key = (*segment[:4], False)
         syn = bool(segment.flags & SYN)
         sequence = (segment.sequence + syn) % SEQUENCES

@@ -40,7 +40,7 @@ CONSUMERS: dict[str, Callable[[str], int]] = {
     "duckdb": duckdb_rows,
 }
 if hasattr(pd.DataFrame, "from_arrow"):  # pandas 3
-    CONSUMERS["from_arrow"] = lambda table: len(pd.DataFrame.from_arrow(reader(table)))
+    CONSUMERS["from_arrow"] = lambda table: len(pd.DataFrame.from_arrow(reader(table)))  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("consumer", CONSUMERS)
@@ -63,15 +63,18 @@ def test_pandas_takes_guids(table: str, guid: Any) -> None:
 @pytest.mark.parametrize("table", TABLES)
 def test_the_schema_is_known_before_reading(table: str) -> None:
     with reader(table) as rows:
-        assert pa.schema(rows) == rows.schema == capture.arrow_schema(table)
+        schema = pa.schema(rows)  # type: ignore[arg-type]  # the stub knows no __arrow_c_schema__
+        assert schema == rows.schema == capture.arrow_schema(table)
 
 
 def test_polars_reads_a_batch_as_a_record_batch() -> None:
     with capture.open(CAPTURES, ports=[1801]) as blocks:
         batch: Any = mqsd.decode_batch(next(blocks).payloads)
-    assert pl.DataFrame(batch).equals(pl.from_arrow(batch.to_arrow()))
+    expected = pl.from_arrow(batch.to_arrow())
+    assert isinstance(expected, pl.DataFrame)
+    assert pl.DataFrame(batch).equals(expected)
     series: Any = pl.from_arrow(batch)  # of structs, as from any object that is not of pyarrow's classes
-    assert series.struct.unnest().equals(pl.from_arrow(batch.to_arrow()))
+    assert series.struct.unnest().equals(expected)
 
 
 def test_few_values_take_little_memory_in_pandas(tmp_path: Path) -> None:

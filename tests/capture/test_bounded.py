@@ -267,7 +267,7 @@ def test_instructions_grow_with_the_input(tmp_path: Path) -> None:
 
 if __name__ == "__main__":
     made = Path(sys.argv[1])
-    for _, work in works(lambda family, size: (made / f"{family} {size}").read_bytes()):
+    for _name, work in works(lambda family, size: (made / f"{family} {size}").read_bytes()):
         work()
         for _ in range(COUNTS):
             to_utf8(b"")

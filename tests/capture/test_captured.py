@@ -40,9 +40,9 @@ class File(io.BytesIO):
         self.name = name
 
 
-def read(source: Any, **options: Any) -> tuple[list[tuple[str, Row]], CaptureStats]:
+def read(source: Any, **options: Any) -> tuple[list[tuple[str | None, Row]], CaptureStats]:
     """The rows with the file of each, and the account."""
-    rows: list[tuple[str, Row]] = []
+    rows: list[tuple[str | None, Row]] = []
     with capture.open(source, **{"ports": PORTS, **options}) as blocks:
         for block in blocks:
             rows += zip(block.capture.to_arrow()["file"].to_pylist(), rows_of(block), strict=True)
@@ -68,7 +68,7 @@ def slices(batches: Iterator[pa.RecordBatch], size: int) -> Iterator[pa.RecordBa
 
 def compare(
     files: Sequence[bytes], *, size: int = 1 << 20, **options: Any
-) -> tuple[list[tuple[str, Row]], CaptureStats]:
+) -> tuple[list[tuple[str | None, Row]], CaptureStats]:
     """What is read of these files directly, after comparing it with what is read of their frames."""
 
     def source() -> list[File]:

@@ -96,7 +96,9 @@ def test_files_of_one_name_are_in_the_dictionary_once() -> None:
     packet = mqqb.encode(mqqb.UserMessage(label="whole"))
     files = [build.pcap([build.segment(data, 1, 0x18, port)]) for data, port in ((packet[:99], 40001), (packet, 40002))]
     (batch,) = capture.read_table(map(io.BytesIO, files), "messages", columns=["file", "fault"])
-    assert batch["file"].dictionary.to_pylist() == ["<stream>"]
+    names = batch["file"]
+    assert isinstance(names, pa.DictionaryArray)
+    assert names.dictionary.to_pylist() == ["<stream>"]
     assert batch["file"].to_pylist() == ["<stream>"] * 2
     assert capture.read_table(map(io.BytesIO, files), "messages").to_pandas()["file"].tolist() == ["<stream>"] * 2
 

@@ -23,7 +23,12 @@ from msmqwire.capture.tcp._streams import StreamTable
 from msmqwire.errors import CaptureError
 from tests.capture import build
 from tests.capture.reading import read
-from tests.capture.test_compression import DATA, FORMS, ROWS, zstd
+from tests.capture.test_compression import DATA, FORMS, ROWS
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 ROOT = Path(__file__).parents[2]
 SMALL = capture.FileLimits(memory=1 << 20)
@@ -41,7 +46,10 @@ def xz_claiming(dictionary: int, data: bytes = DATA) -> bytes:
 
 def zstd_claiming(log: int, data: bytes = DATA) -> bytes:
     """A frame of zstd without its content's size, with a window of ``2**log`` bytes."""
-    options = {zstd.CompressionParameter.window_log: log, zstd.CompressionParameter.content_size_flag: 0}
+    options: dict[int, int] = {
+        zstd.CompressionParameter.window_log: log,
+        zstd.CompressionParameter.content_size_flag: 0,
+    }
     compressor = zstd.ZstdCompressor(options=options)
     return compressor.compress(data) + compressor.flush()
 

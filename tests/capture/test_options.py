@@ -4,6 +4,7 @@ import pickle
 from collections import Counter
 from dataclasses import fields
 from datetime import UTC, datetime
+from operator import add
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,9 @@ def test_stats_are_added() -> None:
     assert streams.problems == sum(counts[kind] for kind in kinds)
     names = [field.name for field in fields(capture.CaptureStats) if field.name not in ("streams", "problems")]
     by_name = {"unsupported_links", "unsupported_encapsulations"}
-    values = {name: Counter(one=number) if name in by_name else number for number, name in enumerate(names, 1)}
+    values: dict[str, Any] = {
+        name: Counter(one=number) if name in by_name else number for number, name in enumerate(names, 1)
+    }
     one = capture.CaptureStats(**values, streams=streams)
     assert vars((one + one).streams) == {name: 2 * count for name, count in counts.items()}
     assert {name: getattr(one + one, name) for name in names} == {name: one + one for name, one in values.items()}
@@ -51,7 +54,7 @@ def test_stats_are_added() -> None:
     assert one.problems == (one + one).problems
     for stats in (one, streams):
         with pytest.raises(TypeError):
-            stats + 1
+            add(stats, 1)
 
 
 def test_every_reason_has_a_text() -> None:
@@ -111,7 +114,7 @@ def test_times_keep_their_nanoseconds() -> None:
 def test_numbers_that_are_no_integers() -> None:
     for keywords in ({"ports": [1801.5]}, {"ports": "1801"}, {"since": 1.5e18}):
         with pytest.raises(TypeError, match="integer"):
-            ReadOptions(**keywords)  # type: ignore[arg-type]
+            ReadOptions(**keywords)
 
 
 @pytest.mark.parametrize(
@@ -143,7 +146,7 @@ def test_options_and_keywords() -> None:
     ("function", "keyword"),
     [
         (capture.open, "strict"),
-        (lambda *args, **keywords: capture.checkpoints(*args, 100, **keywords), "columns"),
+        (lambda path, **keywords: capture.checkpoints(path, 100, **keywords), "columns"),
         (capture.read_table, "packets"),
         (capture.read_tables, "packets"),
         (capture.read_table, "threads"),

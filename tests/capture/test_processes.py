@@ -8,14 +8,17 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from msmqwire import Payloads, capture, mqsd
 from msmqwire.capture.frame_table import FrameReader
+from msmqwire.capture.reader import ClosingIterator
 from tests.capture import build
 from tests.capture.reading import read
 
@@ -30,7 +33,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-READERS = {
+READERS: dict[str, Callable[[Path], ClosingIterator[Any]]] = {
     "open": lambda path: capture.open(path, block_size=4096),
     "table": lambda path: capture.read_table(path, "topology", block_size=4096),
     "tables": lambda path: capture.read_tables(path, ["topology"], block_size=4096),

@@ -6,6 +6,7 @@ import gzip
 import pickle
 import random
 from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from tests.capture.build import message, segment
 from tests.capture.reading import check, lost_bytes
 from tests.capture.stream_oracle import ACK, SYN
 from tests.capture.traffic import conversation, file_of, malformed, several_sections
+from tests.columns.rows import contents
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PORTS = {1801}
@@ -35,7 +37,7 @@ pytestmark = pytest.mark.usefixtures("everything_is_released")
 def rows_of(block: capture.Block) -> Rows:
     """The rows with all that is known of where they come from."""
     columns = block.capture.to_arrow().to_pydict()
-    return list(zip(*columns.values(), map(bytes, block.payloads), lost_bytes(block), strict=True))
+    return list(zip(*columns.values(), contents(block.payloads), lost_bytes(block), strict=True))
 
 
 def read(source: Any, **options: Any) -> tuple[Rows, capture.CaptureStats, Checkpoint]:
@@ -140,9 +142,9 @@ def test_streams_that_begin_again(tmp_path: Path, answered: bool) -> None:
     there = [segment(stream[at : at + 30], 9000 + at) for at in range(0, len(stream), 30)]
     again = [segment(stream[at : at + 50], 70_001 + at) for at in range(0, len(stream), 50)]
     early = [segment(stream[at : at + 40], 2000 + at) for at in range(0, len(stream), 40)]
-    ends = {"src": "10.0.0.2", "dst": "10.0.0.1"}
-    answer = segment(b"", 5, SYN | ACK, 1801, 40000, acknowledged=70_001 if answered else 8, **ends)
-    frames = [segment(b"", 1, SYN, 1801, 40000, **ends), *there[:4], segment(b"", 70_000, SYN), *there[4:7], answer]
+    back = partial(segment, src="10.0.0.2", dst="10.0.0.1")
+    answer = back(b"", 5, SYN | ACK, 1801, 40000, acknowledged=70_001 if answered else 8)
+    frames = [back(b"", 1, SYN, 1801, 40000), *there[:4], segment(b"", 70_000, SYN), *there[4:7], answer]
     frames += [*again, *early]
     path = tmp_path / "capture"
     path.write_bytes(build.pcap(frames))

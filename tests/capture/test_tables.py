@@ -385,7 +385,8 @@ def test_no_captures_have_no_rows() -> None:
     assert capture.read_table([]).to_table().num_rows == 0
     assert capture.read_table([]).to_pandas().empty
     assert pa.table(capture.read_table([])).num_rows == 0
-    assert list(iter(capture.open([]))) == list(iter(capture.read_tables([]))) == []
+    assert list(iter(capture.open([]))) == []
+    assert list(iter(capture.read_tables([]))) == []
 
 
 def test_readers_show_what_they_have_read() -> None:

@@ -58,8 +58,8 @@ class Connection:
         self.rng = rng
         ends = ("10.0.0.1", "10.0.0.2") if network is IP else ("2001:db8::1", "2001:db8::2")
         ether = Ether(src="02:00:5e:00:00:01", dst="02:00:5e:00:00:02")  # else Scapy asks the network for them
-        self.there = ether / network(src=ends[0], dst=ends[1]), {"sport": client, "dport": 1801}
-        self.back = ether / network(src=ends[1], dst=ends[0]), {"sport": 1801, "dport": client}
+        self.there = ether / network(src=ends[0], dst=ends[1]), (client, 1801)
+        self.back = ether / network(src=ends[1], dst=ends[0]), (1801, client)
         self.sequences = [rng.randrange(1 << 32), (1 << 32) - rng.randrange(3000)]
         self.sent = [b"", b""]
         self.frames = [self.frame(0, b"", "S"), self.frame(1, b"", "SA")]
@@ -67,8 +67,8 @@ class Connection:
 
     def frame(self, back: int, payload: bytes, flags: str) -> Packet:
         """A segment from one end."""
-        network, ports = self.back if back else self.there
-        tcp = TCP(**ports, seq=self.sequences[back], ack=self.sequences[1 - back], flags=flags)
+        network, (source, target) = self.back if back else self.there
+        tcp = TCP(sport=source, dport=target, seq=self.sequences[back], ack=self.sequences[1 - back], flags=flags)
         return network / tcp / Raw(payload)
 
     def send(self, back: int, data: bytes, most: int) -> None:

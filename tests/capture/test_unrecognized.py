@@ -307,7 +307,9 @@ def test_a_batch_of_payloads() -> None:
     payloads = Payloads.of([MESSAGE, HTTP], lost=[0, UNFRAMED_BIT | 100])
     for decode_batch in (mqqb.decode_batch, mqqb.decode_session_batch):
         assert decode_batch(payloads).fault(1) == ("bad_signature", "BaseHeader", 0)
-    assert payloads.take([1]).lost.tolist() == [UNFRAMED_BIT | 100]
+    lost = payloads.take([1]).lost
+    assert lost is not None
+    assert lost.tolist() == [UNFRAMED_BIT | 100]
 
 
 class Endless(io.RawIOBase):
