@@ -51,7 +51,8 @@ def reply_from(*names: str, mark: str = "10") -> bytes:
     """A TopologyServerReply from another site with servers of these names; any that MS-MQSD allows."""
     array = (",".join(mark + name for name in names) + "\0").encode("utf-16-le", "surrogatepass")
     reply: bytes = WRITER["reply"](WRITER["PRINTED_ID"], [WRITER["NETWORK"]])
-    return reply[:28] + len(array).to_bytes(4, "little") + reply[32:] + WRITER["SERVER_SITE"].bytes_le + array
+    site: bytes = WRITER["SERVER_SITE"].bytes_le
+    return reply[:28] + len(array).to_bytes(4, "little") + reply[32:] + site + array
 
 
 class Done(NamedTuple):
@@ -71,7 +72,7 @@ def msmqwire(
 ) -> Done:
     """Run the command in this process, as in a pipe 120 columns wide; ``process`` is for what needs a process."""
     output, errors = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
-    source = io.TextIOWrapper(stdin or io.BytesIO(input or b""), "utf-8")  # type: ignore[arg-type]
+    source = io.TextIOWrapper(stdin or io.BytesIO(input or b""), "utf-8")
     with pytest.MonkeyPatch.context() as patch, contextlib.chdir(cwd):
         for name, stream in (("stdin", source), ("stdout", output), ("stderr", errors)):
             patch.setattr(sys, name, stream)
@@ -83,7 +84,7 @@ def msmqwire(
             status = int(stop.code or 0)
     if stdin:
         source.detach()
-    return Done(status, *(stream.buffer.getvalue() for stream in (output, errors)))  # type: ignore[attr-defined]
+    return Done(status, *(stream.buffer.getvalue() for stream in (output, errors)))
 
 
 def run(*arguments: str | Path) -> tuple[int, str, str]:

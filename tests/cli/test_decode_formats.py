@@ -353,7 +353,7 @@ def test_threads_write_the_same_bytes(format: str, table: str, tmp_path: Path) -
 def test_threads_write_several_tables_and_the_first_rows_alike(tmp_path: Path) -> None:
     many = tmp_path / "many.pcapng"
     many.write_bytes(capture([V1.data] * 9_000))
-    command = ["decode", LOCAL, many, SESSION, many, "-T", "json"]
+    command: list[str | Path] = ["decode", LOCAL, many, SESSION, many, "-T", "json"]
     assert msmqwire(*command) == msmqwire(*command, "-j", "1") == msmqwire(*command, "-j", "3")
     limited = [msmqwire(*command, "-n", "8500", "-j", jobs) for jobs in ("1", "3")]
     assert limited[0] == limited[1]

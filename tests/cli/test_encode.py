@@ -11,7 +11,7 @@ import pytest
 
 from msmqwire import mqqb, mqsd
 from msmqwire.capture.files.writing import CaptureWriter, Flow
-from msmqwire.notification.sender import QueueCreation, QueueDeletion, QueueUpdate
+from msmqwire.notification.sender import Change, QueueCreation, QueueDeletion, QueueUpdate
 from tests.capture.build import START
 from tests.cli.support import EXAMPLES, msmqwire, refused, run
 from tests.mqqb.messages import FULL
@@ -99,7 +99,7 @@ def test_every_packet_of_a_session(tmp_path: Path) -> None:
 
 
 def test_notifications_alone_come_in_messages_of_their_own(tmp_path: Path) -> None:
-    changes = [
+    changes: list[Change] = [
         QueueCreation(queue=ORDERS, queue_manager=LEDGER),
         QueueUpdate(old=ORDERS, new=changed(ORDERS, quota=7), queue_manager=LEDGER),
         QueueDeletion(queue=ORDERS, queue_manager=LEDGER),

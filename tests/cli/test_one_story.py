@@ -69,7 +69,7 @@ def conforming() -> list[bytes]:
     return [mqqb.encode(each.packet(message_id=n, sign=lambda *_: sign)) for n, each in enumerate(sent, 1)]
 
 
-def lines(*words: object) -> list[dict[str, Any]]:
+def lines(*words: str | Path) -> list[dict[str, Any]]:
     """The rows that a command prints."""
     status, output, errors = run(*words, "-q", "-T", "json")
     assert status in (0, 2), errors
@@ -89,7 +89,7 @@ def test_all_commands_tell_one_story(tmp_path: Path) -> None:
     for row in lines("summary", path, "--table", "notifications"):
         summary[row["applied"], row["rule"]] += row["changes"]
     rules = Counter(rule for _, rule in wrong.elements())
-    assert summary == {(True, None): 8, **{(False, rule): count for rule, count in rules.items()}}
+    assert summary == Counter({(True, None): 8}) + Counter({(False, rule): count for rule, count in rules.items()})
     events = [row for row in lines("summary", path, "--table", "timeline") if row["event"] == "refusal"]
     assert {row["detail"]: row["packets"] for row in events} == rules
 

@@ -106,7 +106,8 @@ def test_text_is_made_of_some_thousand_rows_at_a_time(name: str) -> None:
             written.append(bytes(data))
             return len(data)
 
-    rows = pa.record_batch({"name": ["a;b", None, "c"] * 10_000, "numbers": [[1], [], [2, 3]] * 10_000})
+    names, numbers = pa.array(["a;b", None, "c"] * 10_000), pa.array([[1], [], [2, 3]] * 10_000)
+    rows = pa.record_batch({"name": names, "numbers": numbers})
     sink = Sink(Pieces(), "-")
     writer = table_writer(name, sink, rows.schema)
     writer.write(rows)
