@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import faulthandler
 import mmap
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -30,9 +31,9 @@ def place(data: bytes, at_the_end: bool) -> pa.Buffer:
     return pa.foreign_buffer(at, len(data))
 
 
-def place_array(data: bytes, at_the_end: bool) -> pa.Array:
+def place_array(data: bytes, at_the_end: bool) -> pa.Array[Any]:
     """An array of one payload, which a batch does not copy, at the same place."""
-    offsets = pa.py_buffer(np.array([0, len(data)], np.int32))
+    offsets = pa.py_buffer(np.array([0, len(data)], np.int32).data)
     return pa.Array.from_buffers(pa.binary(), 1, [None, offsets, place(data, at_the_end)])
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from msmqwire import mqcn, mqqb, mqsd, propvariant
 from tests.columns.processes import ROOT
+from tests.columns.rows import contents
 from tests.mqqb.messages import FULL
 from tests.vectors import get
 
@@ -141,4 +142,4 @@ def test_values_and_batches_do_not_change_with_read_only_views() -> None:
     memory = bytearray(PACKETS[0][1])
     batch = mqsd.decode_batch([memoryview(memory).toreadonly()])
     memory[:] = bytes(len(memory))
-    assert bytes(batch.payloads[0]) == PACKETS[0][1]
+    assert contents(batch.payloads) == [PACKETS[0][1]]

@@ -92,7 +92,9 @@ def test_the_values_of_lists() -> None:
     (arrow,) = batch.to_arrow()["servers"].to_pylist()
     assert batch["servers"].to_pylist() == [arrow]
     (networks,) = batch["connected_networks"].to_pylist()
-    assert networks == [each.tobytes() for each in mqsd.decode(data).connected_networks]
+    reply = mqsd.decode(data)
+    assert isinstance(reply, mqsd.TopologyServerReply)
+    assert networks == [each.tobytes() for each in reply.connected_networks]
 
 
 def test_tables_fit_a_line() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import uuid
+from collections.abc import Callable
 
 import pyarrow as pa
 import pytest
@@ -18,11 +19,14 @@ MIXED = [None if number % 7 == 0 else guid[: 16 - (number % 5 == 0)] for number,
 @pytest.mark.parametrize("values", [GUIDS, MIXED, [], [None]], ids=["guids", "mixed", "nobody", "null"])
 @pytest.mark.parametrize("order", ["text", "packet"])
 def test_texts_are_those_of_uuid(values: list[bytes | None], order: str) -> None:
-    name = {"text": "bytes", "packet": "bytes_le"}[order]
-    expected = [str(uuid.UUID(**{name: guid})) if guid and len(guid) == 16 else None for guid in values]
+    made: Callable[[bytes], uuid.UUID] = {
+        "text": lambda guid: uuid.UUID(bytes=guid),
+        "packet": lambda guid: uuid.UUID(bytes_le=guid),
+    }[order]
+    expected = [str(made(guid)) if guid and len(guid) == 16 else None for guid in values]
     for given in (values, pa.array(values, pa.binary()), pa.array([b"", *values], pa.binary_view())[1:]):
         texts = guid_texts(given, order=order)  # type: ignore[arg-type]
-        array = pa.array(texts)
+        array = pa.array(texts)  # type: ignore[call-overload]  # it has __arrow_c_array__
         array.validate(full=True)
         assert array.type == pa.string()
         assert len(texts) == len(array)
@@ -37,7 +41,7 @@ def test_the_first_malformed_row_is_told() -> None:
 
 def test_the_texts_outlive_what_they_came_from() -> None:
     before = allocated_bytes()
-    array = pa.array(guid_texts(list(GUIDS)))
+    array = pa.array(guid_texts(list(GUIDS)))  # type: ignore[call-overload]  # it has __arrow_c_array__
     assert array[0].as_py() == str(uuid.UUID(bytes=GUIDS[0]))
     assert allocated_bytes() > before
     del array

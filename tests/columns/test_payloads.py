@@ -26,6 +26,7 @@ def payloads_of(kind: Format) -> list[bytes]:
 
 @each_format
 def test_no_payloads(kind: Format) -> None:
+    empty: object
     for empty in ([], (), iter([]), Payloads(b"", [0]), pa.array([], pa.binary())):
         batch = kind.decode_batch(empty)
         assert len(batch) == 0
@@ -198,7 +199,7 @@ def test_payloads_are_arrow_too() -> None:
         arrow_consumer.check(schema, array)
         expected = contents(payloads)
         assert arrow_consumer.to_list(schema, array) == expected
-        again = pa.array(payloads)
+        again = pa.array(payloads)  # type: ignore[call-overload]  # it has __arrow_c_array__
         again.validate(full=True)
         assert again.type == pa.large_binary()
         assert again.to_pylist() == expected

@@ -12,7 +12,7 @@ from msmqwire.columns.plain import equals_guid, guid_text, guid_values, plain
 
 GUIDS = [UUID(int=1), None, UUID(int=2)]
 PACKED = pa.array([guid and guid.bytes for guid in GUIDS], pa.binary(16))
-TEXTS = pa.array([guid and str(guid) for guid in GUIDS])
+TEXTS = pa.array([None if guid is None else str(guid) for guid in GUIDS])
 FORMS = {
     "binary": PACKED,
     "uuid": pa.ExtensionArray.from_storage(pa.uuid(), PACKED),
