@@ -81,6 +81,11 @@ def body_of(payload: bytes, at: int, value: int) -> bytes:
     return payload[: body.start + at] + struct.pack("<I", value) + payload[body.start + at + 4 :]
 
 
+def queue_form(form: int) -> Callable[[int], int]:
+    """Another form of the destination queue in the flags of a UserHeader."""
+    return lambda flags: flags & ~(7 << 10) | form << 10
+
+
 FLAGS = "UserHeader.Flags"
 UNNAMED = frozenset({"missing_properties"})
 SIZES = "SecurityHeader.SenderIdSize, EncryptionKeySize, SignatureSize, ProviderInfoSize"
@@ -219,7 +224,7 @@ BREACHES = [
         Breach(
             "UserHeader.Flags.DQ",
             "DQ is",
-            changed(golden("plain"), (FLAGS, lambda flags, form=form: flags & ~(7 << 10) | form << 10)),
+            changed(golden("plain"), (FLAGS, queue_form(form))),
             FLAGS,
         )
         for form in (1, 2, 4, 6)
