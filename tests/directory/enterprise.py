@@ -30,7 +30,7 @@ ROOT = "dc=contoso,dc=example"
 LONG_NAME = "a queue whose name is so long that a directory has to keep the end of it elsewhere (really)"
 AWKWARD_NAME = "new, (urgent)* orders + more #1"
 
-SERVICE_TYPES = {
+SERVICE_TYPES: dict[DirectoryServerType | None, int] = {
     DirectoryServerType.STANDALONE: 0,
     DirectoryServerType.BACKUP_SITE_CONTROLLER: 2,
     DirectoryServerType.PRIMARY_SITE_CONTROLLER: 4,
@@ -81,7 +81,9 @@ def enterprise() -> list[DirectoryObject]:
                 modify_time=1_100_000_000 + number,
                 security=b"\x00machine",
                 connected_network_identifier_list=(),
-                operating_system_type=OperatingSystemType.WIN_SERVER if machine.routing_server else "other",
+                operating_system_type=OperatingSystemType.WIN_SERVER
+                if machine.routing_server
+                else OperatingSystemType.OTHER,
                 operating_system_version="10.0" if machine.routing_server else "",
                 queue_manager_quota=8192 if machine.routing_server else 0xFFFFFFFF,
                 remote_access_server=number == 0,

@@ -47,8 +47,9 @@ def well() -> dict[str, Any]:
 
 
 def link(number: int, cost: int, one: UUID = NORTH, two: UUID = SOUTH) -> RoutingLink:
+    good: RoutingLink = well()["link"]
     return dataclasses.replace(
-        well()["link"], identifier=UUID(int=number), actual_cost=cost, site1_identifier=one, site2_identifier=two
+        good, identifier=UUID(int=number), actual_cost=cost, site1_identifier=one, site2_identifier=two
     )
 
 

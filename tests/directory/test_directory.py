@@ -191,7 +191,7 @@ def test_filters(
     assert {each.identifier for each in found} == expected
     assert len(found) == len(expected)
     first = directory.read_directory(element, filters, ["identifier"])
-    assert (first.identifier if first else None) in (expected or {None})
+    assert first.identifier in expected if first else not expected
 
 
 def test_the_filters_above_find_something_and_leave_something(memory: MemoryDirectory) -> None:

@@ -58,8 +58,13 @@ def test_many_gates_and_none_and_a_link_to_nowhere() -> None:
         for number in range(6)
     ]
     identifiers = tuple(gate.identifier for gate in gates)
-    ends = {"site1_identifier": here, "site2_identifier": nowhere}
-    link = RoutingLink(identifier=UUID(int=20), actual_cost=9, site_gate_identifier_list=identifiers, **ends)
+    link = RoutingLink(
+        identifier=UUID(int=20),
+        actual_cost=9,
+        site_gate_identifier_list=identifiers,
+        site1_identifier=here,
+        site2_identifier=nowhere,
+    )
     sites = [Site(identifier=here, name="Here"), Site(identifier=there, name="There", foreign_site=True)]
     read = graph(draw(MemoryDirectory([*sites, *gates, link])))
     nodes = {node["name"]: node for node in read["objects"]}

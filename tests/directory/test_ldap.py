@@ -137,8 +137,9 @@ def test_limits(server: str) -> None:
 
 @pytest.mark.parametrize("limit", ["timeout", "time_limit", "size_limit", "byte_limit", "page_size"])
 def test_limits_that_are_none(limit: str) -> None:
+    limits: dict[str, Any] = {limit: 0}
     with pytest.raises(ValueError, match="must be 1 or more"):
-        LdapDirectory("ldap://localhost", **{limit: 0})
+        LdapDirectory("ldap://localhost", **limits)
 
 
 def test_a_wrong_address_and_half_a_user() -> None:

@@ -9,7 +9,16 @@ from uuid import UUID
 
 import pytest
 
-from msmqwire.directory import Equal, MemoryDirectory, NotEqual, Queue, QueueManager, RoutingLink, Site
+from msmqwire.directory import (
+    Equal,
+    MemoryDirectory,
+    NotEqual,
+    OperatingSystemType,
+    Queue,
+    QueueManager,
+    RoutingLink,
+    Site,
+)
 from msmqwire.directory.elements import ELEMENTS
 from msmqwire.directory.ldap_schema import DERIVED, MAPPING
 from msmqwire.directory.queues import QueueCollection
@@ -59,7 +68,7 @@ def test_values_of_every_type(tmp_path: Path) -> None:
         identifier=ONE,
         computer_name="ÄPFEL",
         security=b"\x01\x02\x03",
-        operating_system_type="win_server",
+        operating_system_type=OperatingSystemType.WIN_SERVER,
         queue_manager_quota=4294967295,
         foreign_system=True,
         site_identifier_list=(TWO, UUID(int=10)),

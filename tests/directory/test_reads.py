@@ -109,10 +109,9 @@ def test_offline(enterprise: MemoryDirectory) -> None:
 
 def test_offline_without_what_was_never_read(enterprise: MemoryDirectory) -> None:
     """An attribute that LDAP left out has no local value: the read fails as all others that need the directory."""
-    machine, queue = (
-        each.only(tuple(name for name in each.attribute_names() if name not in ("security", "qualified_pathname")))
-        for each in (HERE, ORDERS)
-    )
+    unread = ("security", "qualified_pathname")
+    machine = HERE.only(tuple(name for name in HERE.attribute_names() if name not in unread))
+    queue = ORDERS.only(tuple(name for name in ORDERS.attribute_names() if name not in unread))
     local = QueueManagerDirectory(Unreachable(enterprise), machine, [queue])
     local.offline = True
     for kind, identifier in ((QueueManager, HERE.identifier), (Queue, ORDERS.identifier)):
