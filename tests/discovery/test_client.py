@@ -41,7 +41,8 @@ from tests.discovery.runs import (
 def _situations() -> list[DiscoveryClient]:
     """A client in every combination of what guards look at."""
     found = []
-    for literal, count, known, received, dial_up in itertools.product((False, True), range(3), *[(False, True)] * 3):
+    both = (False, True)
+    for literal, count, known, received, dial_up in itertools.product(both, range(3), both, both, both):
         for state in State:
             for index in range(count + 1) if state is State.IDLE else range(1, count + 1):
                 machine = client(literal=literal)

@@ -35,6 +35,7 @@ from tests.discovery.sites import (
     unlimited,
 )
 from tests.property import discovery_packets
+from tests.property.editing import guids
 
 
 def receive(data: bytes, policy: Policy | None = None, **fields: Any) -> bytes | Refusal:
@@ -261,15 +262,15 @@ def test_every_datagram_is_counted_once() -> None:
 _NETWORKS = (IPv4Network("10.20.0.0/16"), IPv4Network("198.51.100.7/32"))
 _SITES = st.builds(
     Site,
-    enterprise_id=st.just(ENTERPRISE_ID) | discovery_packets.guids,
-    site_id=st.just(SERVER_SITE_ID) | discovery_packets.guids,
-    connected_networks=st.lists(discovery_packets.guids, max_size=34).map(tuple),
+    enterprise_id=st.just(ENTERPRISE_ID) | guids,
+    site_id=st.just(SERVER_SITE_ID) | guids,
+    connected_networks=st.lists(guids, max_size=34).map(tuple),
     servers=st.lists(discovery_packets.servers, max_size=20).map(tuple),
 )
 _REQUESTS = st.builds(
     request,
     st.sampled_from((SERVER_SITE_ID, CLIENT_SITE_ID)),
-    request_id=discovery_packets.guids,
+    request_id=guids,
     enterprise_id=st.sampled_from((ENTERPRISE_ID, UUID(int=0))),
     head=st.builds(struct.pack, st.just("<BBH"), st.integers(0, 255), st.integers(0, 3), st.integers(0, 65535)),
     tail=st.binary(max_size=150),
