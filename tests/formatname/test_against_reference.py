@@ -17,7 +17,7 @@ OPTIONS: tuple[dict[str, bool], ...] = (
 )
 
 
-def assert_agreement(texts: list[str], **options: bool) -> None:
+def assert_agreement(texts: list[str], **options: Any) -> None:
     expected = [of_reference(text, **options) for text in texts]
     assert {type(answer) for answer in expected} == {list, tuple}, "all of one kind: these cases prove little"
     for text, answer in zip(texts, expected, strict=True):

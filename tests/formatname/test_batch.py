@@ -90,6 +90,7 @@ def test_one_text_may_be_of_a_subclass() -> None:
 
 
 def test_no_texts() -> None:
+    texts: object
     for texts in ([], pa.array([], pa.string()), pa.chunked_array([], pa.string())):
         batch = parse_batch(texts)
         assert len(batch) == 0

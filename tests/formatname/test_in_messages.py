@@ -35,7 +35,9 @@ LISTED = (*QUEUES, DistributionListName(ID), DirectName("http", "//server/MSMQ",
 @pytest.mark.parametrize("name", QUEUES, ids=str)
 def test_the_table_of_messages_writes_a_name_as_it_writes_itself(name: FormatName) -> None:
     packet = mqqb.encode(mqqb.UserMessage(destination_queue=DirectName("os", "m", "q"), response_queue=name))
-    assert mqqb.decode(packet).response_queue == name
+    found = mqqb.decode(packet)
+    assert isinstance(found, mqqb.UserMessage)
+    assert found.response_queue == name
     texts = mqqb.decode_batch([packet], columns=["response_queue"]).to_arrow().column(0)
     assert texts.to_pylist() == [str(name)]
     rows = parse_batch(texts, spx=True).to_arrow(guid="uuid").to_pylist()
@@ -54,6 +56,6 @@ def test_lists() -> None:
     "name", [PublicName(ID, "journal"), PrivateName(ID, 3, "journal"), DistributionListName(ID, "d")]
 )
 def test_a_name_with_a_part_that_packets_lack_is_refused(name: FormatName) -> None:
-    lists = mqqb.MultiQueueFormatHeader(destination_queues=[name])
+    lists = mqqb.MultiQueueFormatHeader(destination_queues=(name,))
     with pytest.raises(EncodeError):
         mqqb.encode(mqqb.UserMessage(destination_queue=QUEUES[0], multi_queue=lists))
