@@ -44,7 +44,9 @@ def write(path: Path, frames: Sequence[bytes], step: int = 1_000_000) -> Path:
     return path
 
 
-def message(source: UUID = FIRST, queue: str = "OS:server\\private$\\orders", number: int = 1, **changes: Any) -> bytes:
+def message(
+    source: UUID = FIRST, queue: int | str = "OS:server\\private$\\orders", number: int = 1, **changes: Any
+) -> bytes:
     """A message to a queue."""
     body = changes.pop("body", b"<a/>")
     packet: bytes = WRITER["user_message"](

@@ -72,8 +72,12 @@ def test_padding_of_connections_does_not_stay() -> None:
 def test_names_of_providers_have_pseudonyms() -> None:
     security = mqqb.SecurityHeader(security_flags=0x80, provider_info=struct.pack("<I", 24) + SECRET + bytes(2))
     packet = mqqb.encode(mqqb.UserMessage(destination_queue="DIRECT=OS:a\\b", security=security))
-    provider = bytes(mqqb.decode(rewritten(packet)).security.provider_info)
-    assert provider == struct.pack("<I", 24) + PSEUDONYMS.text("Frieda's wages\0").encode("utf-16-le")
+    found = mqqb.decode(rewritten(packet))
+    assert isinstance(found, mqqb.UserMessage)
+    assert found.security is not None
+    assert found.security.provider_info == struct.pack("<I", 24) + PSEUDONYMS.text("Frieda's wages\0").encode(
+        "utf-16-le"
+    )
 
 
 @pytest.mark.parametrize(
@@ -121,7 +125,9 @@ def test_names_of_servers_without_flags_have_pseudonyms() -> None:
 
 def test_reserved_bytes_of_acknowledgments_do_not_stay() -> None:
     packet = bytearray(get("mqqb", "order-ack").data)
-    body = bytes(mqqb.decode(packet).body)
+    acknowledgment = mqqb.decode(packet)
+    assert isinstance(acknowledgment, mqqb.UserMessage)
+    body = bytes(acknowledgment.body)
     assert len(body) == 36
     at = packet.index(body)
     packet[at + 16 : at + 36] = SECRET[:20]
@@ -203,7 +209,7 @@ def test_a_complete_notification_in_a_packet_that_lost_its_end_stays(tmp_path: P
     packet = bytearray(message(queue="OS:server\\private$\\notify_queue$", body=body))
     packet[2] |= 0x10  # a SessionHeader, all of which is lost
     path = tmp_path / "x.pcap"
-    *opening, data, _, _, _ = stream([packet + bytes(12)])
+    *opening, data, _, _, _ = stream([bytes(packet) + bytes(12)])
     records = [build.pcap_record(frame) for frame in opening]
     records.append(build.pcap_record(data[:-12], original=len(data)))
     path.write_bytes(build.pcap_header() + b"".join(records))

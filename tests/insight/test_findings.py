@@ -10,6 +10,7 @@ from uuid import UUID
 import numpy as np
 import pyarrow as pa
 import pytest
+from numpy.typing import NDArray
 
 from msmqwire.capture.table_rows import arrow_schema
 from msmqwire.insight import findings
@@ -212,7 +213,7 @@ def test_more_streams_of_an_unknown_protocol_than_wait(monkeypatch: pytest.Monke
         (found,) = detector.findings()
         assert (found.evidence["protocol"], found.evidence["packets"], found.frames) == ("unknown", 3, [1, 2, 3])
     # A packet in its stream: the bytes were the end of another one
-    packets = [{"src_port": 5004, "dst_port": 1801}, {"src_port": 5005, "dst_port": 1801}]
+    packets: list[dict[str, Any]] = [{"src_port": 5004, "dst_port": 1801}, {"src_port": 5005, "dst_port": 1801}]
     waiting = [{**row, "src_port": port, "src": "10.0.0.9"} for port in (5004, 5005)]
     packets[0]["src"] = "10.0.0.9"
     (found,) = detect(("messages", waiting), ("messages", packets)).findings()
@@ -370,9 +371,14 @@ def foreign(port: int, data: bytes = b"\xff\xff") -> dict[str, Any]:
 
 def test_streams_of_an_unknown_protocol_above_the_limit_are_added_together(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(findings, "_LIMIT", 10)
-    added = []
+    added: list[int] = []
     add = Groups.add
-    monkeypatch.setattr(Groups, "add", lambda self, table: (added.append(table.num_rows), add(self, table)))
+
+    def counted(self: Groups, table: pa.Table) -> None:
+        added.append(table.num_rows)
+        add(self, table)
+
+    monkeypatch.setattr(Groups, "add", counted)
     (finding,) = detect(("messages", [foreign(port) for port in range(500)])).findings()
     assert finding.evidence["packets"] == 500
     assert len(added) <= 3
@@ -399,9 +405,15 @@ def test_what_waits_for_an_answer_keeps_no_other_rows(row: Any) -> None:
 
 def test_a_length_at_fault_is_looked_up_in_few_packets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not in all packets of its block, as many times as there are such lengths."""
-    number, searched = 50, []
+    number = 50
+    searched: list[int] = []
     search = np.flatnonzero
-    monkeypatch.setattr(np, "flatnonzero", lambda values: (searched.append(len(values)), search(values))[1])
+
+    def counted(values: NDArray[Any]) -> NDArray[np.intp]:
+        searched.append(len(values))
+        return search(values)
+
+    monkeypatch.setattr(np, "flatnonzero", counted)
     path = write(tmp_path / "x.pcap", stream([vector("http-body-offset-wraps")] * number))
     with CapturedRows(path) as reader:
         found = [row for table, batch in reader if table == "messages" for row in batch.to_pylist()]

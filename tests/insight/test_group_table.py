@@ -12,7 +12,9 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
+from msmqwire import Payloads
 from msmqwire.insight._column import NULL_NUMBER, Column
 from msmqwire.insight._group_table import MOST_PLACES, OPERATIONS, GroupTable
 
@@ -68,11 +70,25 @@ def grouped(rows: list[Row]) -> list[tuple[Any, ...]]:
     return made
 
 
+def texts_of(table: GroupTable, key: int) -> Payloads:
+    """A key of texts or GUIDs."""
+    column = table.key(key)
+    assert isinstance(column, Payloads)
+    return column
+
+
+def numbers_of(table: GroupTable, key: int) -> NDArray[np.int64]:
+    """A key of numbers."""
+    column = table.key(key)
+    assert isinstance(column, np.ndarray)
+    return column
+
+
 def contents(table: GroupTable) -> list[tuple[Any, ...]]:
     """The groups of a table as ``grouped`` returns them."""
-    texts = [None if text is None else bytes(text).decode() for text in table.key(0)]
-    guids = [None if guid is None else bytes(guid) for guid in table.key(1)]
-    plain = [table.key(2), table.rows, *(table.value(v) for v in range(4))]
+    texts = [None if text is None else bytes(text).decode() for text in texts_of(table, 0)]
+    guids = [None if guid is None else bytes(guid) for guid in texts_of(table, 1)]
+    plain = [numbers_of(table, 2), table.rows, *(table.value(v) for v in range(4))]
     numbers = [[None if value == NULL_NUMBER else int(value) for value in values] for values in plain]
     ends, places = table.kept_places
     kept = [tuple(places[begin:end].tolist()) for begin, end in pairwise(ends)]
@@ -80,7 +96,7 @@ def contents(table: GroupTable) -> list[tuple[Any, ...]]:
 
 
 def add(table: GroupTable, rows: list[Row], text_type: Any) -> None:
-    texts = pa.array([row.text for row in rows], pa.string())
+    texts: pa.Array[Any] = pa.array([row.text for row in rows], pa.string())
     texts = texts.dictionary_encode() if text_type == "dictionary" else texts.cast(text_type)
     # A slice: its values and validity begin inside of their buffers
     guids = pa.array([None, bytes(16), *(row.guid for row in rows)], pa.binary(16))[2:]
@@ -109,8 +125,11 @@ def test_groups_are_those_of_a_dictionary(parts: list[list[Row]], text_type: Any
     assert contents(table.take(chosen)) == expected[::2]
     merged = GroupTable(3, OPERATIONS)
     ends, places = table.kept_places
-    keys = [Column(pa.array(table.key(k)).cast(pa.binary())) for k in range(2)]
-    keys.append(Column.of_numbers(table.key(2), pa.int64()))  # type: ignore[arg-type]
+    keys = [
+        Column(pa.array(texts_of(table, k)).cast(pa.binary()))  # type: ignore[call-overload]  # it has __arrow_c_array__
+        for k in range(2)
+    ]
+    keys.append(Column.of_numbers(numbers_of(table, 2), pa.int64()))
     values = [Column.of_numbers(table.value(v), pa.int64()) for v in range(4)]
     kept, rows_ = (Column.of_numbers(each, pa.int64()) for each in (places, table.rows))
     for _ in range(2):
@@ -124,7 +143,7 @@ def test_groups_beyond_every_first_size() -> None:
     texts = pa.array([f"text {at % 5000}" for at in range(20_000)])
     ones = Column(pa.array([1])).repeated(len(texts))
     table.add([Column(texts)], [ones], Column(pa.array(range(len(texts)), pa.int64())))
-    assert [bytes(text).decode() for text in table.key(0)] == [f"text {at}" for at in range(5000)]
+    assert [bytes(text or b"").decode() for text in texts_of(table, 0)] == [f"text {at}" for at in range(5000)]
     assert set(table.value(0).tolist()) == set(table.rows.tolist()) == {4}
     ends, places = table.kept_places
     assert ends.tolist() == list(range(0, 20_001, 4))

@@ -126,7 +126,8 @@ def assert_same_updates(parser: Any) -> None:
             continue
         for update, theirs in zip(message.updates, found.notification_update, strict=True):
             assert theirs.command == mqcn_schema.OPERATIONS.index(update.command)
-            if update.use_guid:
+            if update.guid_identifier is not None:
+                assert update.use_guid
                 assert theirs.object_guid == update.guid_identifier.bytes_le
             else:
                 assert theirs.path_name == update.path_name

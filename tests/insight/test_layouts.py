@@ -69,7 +69,7 @@ def test_layouts_and_decoded_notifications_agree(vector: Vector) -> None:
     expected: dict[str, Any] = {"Version": message.version, "NumberOfUpdateNotifications": vector.data[1]}
     for number, update in enumerate(message.updates):
         count = len(update.properties)
-        fields = {
+        fields: dict[str, Any] = {
             "Command": OPERATIONS.index(update.command),
             "UseGuid": update.use_guid,
             "PathName": None if update.use_guid else utf16(update.path_name or "") + bytes(2),

@@ -308,7 +308,17 @@ def test_pandas_is_not_needed(command: str, tmp_path: Path) -> None:
     output = tmp_path / "out.json"
     nanoseconds = tmp_path / "nanoseconds.pcap"
     nanoseconds.write_bytes(captured_packets([message()]))
-    arguments = [sys.executable, "-c", WITHOUT_PANDAS, command, "-q", "-o", output, nanoseconds, *EXAMPLES]
+    arguments: list[str | Path] = [
+        sys.executable,
+        "-c",
+        WITHOUT_PANDAS,
+        command,
+        "-q",
+        "-o",
+        output,
+        nanoseconds,
+        *EXAMPLES,
+    ]
     done = subprocess.run(arguments, capture_output=True, text=True, timeout=60)
     assert (done.returncode in (0, 2), done.stderr) == (True, "")
     assert output.exists()

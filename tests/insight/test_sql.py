@@ -109,6 +109,7 @@ def test_a_table_may_be_used_twice(captures: list[Path]) -> None:
             .read_all()["n"]
             .to_pylist()
         )
+        assert count is not None
         assert count >= len(rows(captures, "messages"))
         assert len(database.readers) == 2
 
