@@ -9,7 +9,7 @@ from tests.vectors import get
 
 
 def test_the_schema_is_that_of_the_table() -> None:
-    members = [
+    members: list[tuple[str, pa.DataType]] = [
         ("id", pa.uint32()),
         ("name", pa.string()),
         ("type", pa.string()),
@@ -21,7 +21,7 @@ def test_the_schema_is_that_of_the_table() -> None:
         ("guids", pa.list_(pa.uuid())),
         ("texts", pa.list_(pa.string())),
     ]
-    expected = [
+    expected: list[tuple[str, pa.DataType]] = [
         ("version", pa.uint8()),
         ("index", pa.uint8()),
         ("operation", pa.string()),

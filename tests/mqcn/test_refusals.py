@@ -50,7 +50,7 @@ def test_property_sets_name_the_propids(command: Any, ids: list[int], reason: st
     values: dict[int, Any] = {115: UUID(int=3), 202: UUID(int=3), 301: "x", 108: "x"}
     names = {"path_name": "a\\b", "guid_identifier": None} if command == "create" else {}
     wrong = {**good, "command": command, **names, "properties": [(one, values.get(one, 1)) for one in ids]}
-    updates = [mqcn.NotificationUpdate(**{"properties": [(1403, 1), (1404, 1)], **one}) for one in (good, wrong)]  # type: ignore[arg-type]
+    updates = [mqcn.NotificationUpdate(**{"properties": [(1403, 1), (1404, 1)], **one}) for one in (good, wrong)]
     message = mqcn.ChangeNotificationMessage(1, updates)
     with pytest.raises(EncodeError, match=reason) as single:
         mqcn.encode(message)

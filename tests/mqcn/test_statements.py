@@ -61,7 +61,7 @@ def fault(data: bytes, *, strict: bool = False) -> tuple[str, str, int] | None:
     """The fault of a message, which the single decoder and the batch must agree on."""
     single = NOTIFICATIONS.decode(data, strict=strict)
     found = mqcn.decode_batch([data], strict=strict).fault(0)
-    assert found == (single if isinstance(single, Fault) else None)
+    assert (found and tuple(found)) == (tuple(single) if isinstance(single, Fault) else None)
     return found
 
 
