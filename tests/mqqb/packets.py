@@ -7,6 +7,7 @@ from typing import Any
 
 from msmqwire import mqqb
 from tests.reference import mqqb as reference
+from tests.reference.mqqb_walk import Outcome
 from tests.reference.reader import Fault, Span
 
 Packet = mqqb.UserMessage | mqqb.EstablishConnection | mqqb.ConnectionParameters | mqqb.SessionAck | mqqb.Ping
@@ -46,6 +47,7 @@ def value_of(packet: Any, column: str) -> Any:
     if isinstance(value, memoryview):
         return bytes(value)
     if column == "sent_time":
+        assert value is not None
         return value * 1_000_000_000
     if isinstance(value, tuple):
         return tuple(map(_name, value))
@@ -70,7 +72,7 @@ def expected_value(value: Any, column: str) -> Any:
     return tuple(expected_value(item, column) for item in value) if isinstance(value, tuple) else value
 
 
-def assert_packet(packet: Packet | Fault, expected: reference.Outcome) -> None:
+def assert_packet(packet: Packet | Fault, expected: Outcome) -> None:
     """A packet, or the fault in place of one, is what the oracle says."""
     if isinstance(expected, Fault) or isinstance(packet, Fault):
         assert packet == expected

@@ -54,6 +54,7 @@ def test_a_queue_is_in_its_dictionary_once() -> None:
     batch = mqqb.decode_batch(map(mqqb.encode, messages))
     assert len(set(batch["admin_queue"]["code"])) == 2
     column = batch.to_arrow()["admin_queue"]
+    assert isinstance(column, pa.DictionaryArray)
     assert column.dictionary.to_pylist() == [admin]
     assert column.to_pandas().tolist() == [admin] * 3
 
@@ -62,6 +63,7 @@ def test_names_that_differ_in_lone_surrogates_are_one_text() -> None:
     plain = mqqb.encode(mqqb.UserMessage(destination_queue="DIRECT=OS:a\\q?"))
     units = [plain.replace(b"?\0", unit) for unit in (b"\0\xd8", b"\1\xd8", b"x\0", b"\xfd\xff", b"\0\xd8")]
     column = mqqb.decode_batch([None, *units]).to_arrow()["destination_queue"]
+    assert isinstance(column, pa.DictionaryArray)
     assert column.dictionary.to_pylist() == ["DIRECT=OS:a\\q\ufffd", "DIRECT=OS:a\\qx"]
     assert column.indices.to_pylist() == [None, 0, 0, 1, 0, 0]
 
@@ -70,6 +72,8 @@ def test_dictionaries_have_distinct_values() -> None:
     """Also that of the codes of faults, whose first is of no fault."""
     for seed in range(20):
         found = mqqb.decode_batch(list(MESSAGES.cases(60, seed, broken=0.3))).to_arrow()
-        columns = [*found.columns, *found["fault"].flatten()]
-        for values in [column.dictionary.to_pylist() for column in columns if pa.types.is_dictionary(column.type)]:
+        faults = found["fault"]
+        assert isinstance(faults, pa.StructArray)
+        columns = [*found.columns, *faults.flatten()]
+        for values in [column.dictionary.to_pylist() for column in columns if isinstance(column, pa.DictionaryArray)]:
             assert len(set(values)) == len(values)

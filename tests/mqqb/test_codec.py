@@ -97,7 +97,8 @@ def test_a_packet_over_bytes_as_wider_items_has_its_bytes() -> None:
         packet = mqqb.decode(view)
         assert isinstance(packet, mqqb.UserMessage)
         assert packet == expected
-        assert (packet.body, packet.extension_data, packet.trailing) == (b"12345678", b"abcd", b"trailing")
+        parts = (packet.body, packet.extension_data, packet.trailing or b"")
+        assert tuple(map(bytes, parts)) == (b"12345678", b"abcd", b"trailing")
 
 
 def test_flags_of_numpy_are_taken() -> None:
@@ -106,8 +107,8 @@ def test_flags_of_numpy_are_taken() -> None:
 
 
 def test_none_counts_as_not_given() -> None:
-    names = list(inspect.signature(mqqb.UserMessage).parameters)
-    assert mqqb.UserMessage(**dict.fromkeys(names)) == mqqb.UserMessage()
+    given: dict[str, Any] = dict.fromkeys(inspect.signature(mqqb.UserMessage).parameters)
+    assert mqqb.UserMessage(**given) == mqqb.UserMessage()
 
 
 def test_reserved_bytes_and_padding_are_no_part_of_the_value() -> None:

@@ -86,7 +86,7 @@ def assert_cuts(kind: Format, packet: bytes) -> None:
         assert (faults["needed"][row], faults["available"][row]) == (each.needed, each.available)
 
 
-def _assert_present(batch: Batch, arrow: pa.Array, name: str, values: list[Any]) -> None:
+def _assert_present(batch: Batch, arrow: pa.Array[Any], name: str, values: list[Any]) -> None:
     present = np.array([value is not None and getattr(value, "form", "") != "unresolved" for value in values], bool)
     np.testing.assert_array_equal(batch.is_present(name), present, name)
     assert [not null for null in arrow.is_null().to_pylist()] == present.tolist(), name

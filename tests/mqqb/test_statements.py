@@ -65,8 +65,9 @@ def fault(data: bytes, *, strict: bool = False, transport: Any = "tcp") -> tuple
         entry = mqqb.decode_session_batch([data], strict=strict, transport=transport).fault(0)
     else:
         entry = mqqb.decode_batch([data], strict=strict).fault(0)
-    assert entry == (single if isinstance(single, Fault) else None)
-    return None if entry is None else tuple(entry)
+    found = None if entry is None else (entry.code, entry.field, entry.offset)
+    assert found == (tuple(single) if isinstance(single, Fault) else None)
+    return found
 
 
 def _of(is_session: bool, transport: Any) -> dict[str, Any]:
@@ -101,6 +102,7 @@ def test_packet_size_leaves_out_a_session_header_behind_a_message() -> None:
     packet = user_message(data + SESSION)
     assert packet.packet_size == len(data)
     session = packet.session
+    assert session is not None
     assert (session.ack_sequence_number, session.user_msg_sequence_number, session.window_size) == (3, 7, 64)
     assert mqqb.encode(packet) == data + SESSION
     assert fault(data + SESSION + b"\0", strict=True) == ("bad_size", "PacketSize", len(data) + 16)
@@ -220,6 +222,7 @@ def test_pings() -> None:
         assert fault(wrong, transport="udp") == ("bad_signature", "Ping.Signature", 2)
     for flags in range(0, 0x10000, 257):
         ping = mqqb.decode(struct.pack("<H", flags) + data[2:], strict=True, transport="udp")
+        assert isinstance(ping, mqqb.Ping)
         assert (ping.initiator_is_client, ping.refused) == (bool(flags & 1), bool(flags & 2))
     for size in range(24):
         assert fault(data[:size], transport="udp") == ("truncated", "Ping", 0)
@@ -234,19 +237,22 @@ def test_acknowledgments() -> None:
         packets[other] = data
     name, longer = (text.encode("utf-16-le") for text in ("OS:" + "1" * 60, "TCP:" + "1" * 59))
     queue = f"DIRECT={name.decode('utf-16-le')}\\PRIVATE$\\order_queue$"
-    about = {"label": "QM Ordering Ack", "priority": 0, "message_class": 0xFF, "body": bytes(36)}
-    packets["longer"] = mqqb.encode(mqqb.UserMessage(destination_queue=queue, **about)).replace(name, longer)
+    order_ack = mqqb.UserMessage(
+        destination_queue=queue, label="QM Ordering Ack", priority=0, message_class=0xFF, body=bytes(36)
+    )
+    packets["longer"] = mqqb.encode(order_ack).replace(name, longer)
     final = packets["final-ack"]
     packets["of an unknown class"] = final[:70] + b"\1" + final[71:]
     ack = packets["order-ack-tcp"]
-    for name, header in {"that says nothing": bytes(4), "with a queue": b"\1\0\0\0" + bytes(16)}.items():
+    for kind, header in {"that says nothing": bytes(4), "with a queue": b"\1\0\0\0" + bytes(16)}.items():
         begin = ack[:2] + struct.pack("<H", 0x20) + ack[4:8] + struct.pack("<I", len(ack + header))
-        packets[f"a DebugHeader {name}"] = begin + ack[12:] + header
+        packets[f"a DebugHeader {kind}"] = begin + ack[12:] + header
     for data in packets.values():
         MESSAGES.assert_agrees(data)
-    for name in ("that says nothing", "with a queue"):
+    for kind in ("that says nothing", "with a queue"):
         # BaseHeader.Flags of an OrderAck is 0: this is another message, and stays one when it is written again
-        found = mqqb.decode(packets[f"a DebugHeader {name}"], strict=True)
+        found = mqqb.decode(packets[f"a DebugHeader {kind}"], strict=True)
+        assert isinstance(found, mqqb.UserMessage)
         assert (found.kind, found.debug_header, found.acknowledged, found.violations) == (
             "user_message",
             True,
