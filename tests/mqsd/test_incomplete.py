@@ -9,6 +9,7 @@ from tests.columns.formats import TOPOLOGY
 from tests.columns.rows import shown_row
 from tests.reference import mqsd as reference
 from tests.reference.mqsd_cases import cases
+from tests.reference.reader import Fault, Reader
 from tests.vectors import load
 
 PACKETS = [vector.data for vector in load("mqsd")] + list(cases(150, 3))
@@ -24,16 +25,17 @@ def test_every_byte_of_packets(transport: reference.Transport) -> None:
     checked = 0
     for packet in PACKETS:
         outcome = reference.read(packet, transport=transport)
-        if isinstance(outcome, reference.Fault) or {"trailing_bytes", "ipx_fields_on_ip"} & set(outcome.violations):
+        if isinstance(outcome, Fault) or {"trailing_bytes", "ipx_fields_on_ip"} & set(outcome.violations):
             continue
-        reader = reference.Reader(packet)
+        reader = Reader(packet)
         reference._read(reader, False, transport)
         if reader.left:  # which a request that is not in the IPX form may have
             continue
         sizes = range(1, len(packet))
         payloads = Payloads.of([packet[:size] for size in sizes], lost=[len(packet) - size for size in sizes])
         rows = mqsd.decode_batch(payloads, transport=transport).to_arrow(guid="uuid").to_pylist()
-        whole = shown_row(mqsd.TOPOLOGY, *TOPOLOGY.rows(outcome), guid="uuid")
+        (oracle_row,) = TOPOLOGY.rows(outcome)
+        whole = shown_row(mqsd.TOPOLOGY, oracle_row, guid="uuid")
         for size, row in zip(sizes, rows, strict=True):
             name, offset, _ = next(field for field in reader.taken if field[1] + field[2] > size)
             assert row.pop("fault") == {"code": "incomplete", "field": name, "offset": offset}
@@ -53,7 +55,7 @@ def test_every_byte_of_packets(transport: reference.Transport) -> None:
 def test_a_complete_packet_whose_trailing_bytes_are_lost() -> None:
     for packet in PACKETS:
         outcome = reference.read(packet, transport="udp")
-        if isinstance(outcome, reference.Fault) or outcome.violations:
+        if isinstance(outcome, Fault) or outcome.violations:
             continue
         batch = mqsd.decode_batch(Payloads.of([packet], lost=[20]), transport="udp")
         assert batch.fault(0) is None

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from msmqwire import mqsd
+from msmqwire.columns.schema import ListOf
 from tests.columns.rows import contents
 from tests.vectors import load
 
@@ -24,7 +25,7 @@ def test_types_of_the_table() -> None:
     guid = pa.uuid()
     servers = pa.list_(pa.struct([("name", pa.string()), ("ip", pa.bool_()), ("ipx", pa.bool_())]))
     fault = pa.struct([("code", pa.string()), ("field", pa.string()), ("offset", pa.uint32())])
-    expected = [
+    expected: list[tuple[str, pa.DataType]] = [
         ("type", pa.string()),
         ("version", pa.uint8()),
         ("enterprise_id", guid),
@@ -95,4 +96,5 @@ def test_memory_for_servers_follows_from_the_smallest() -> None:
         for count in (1, 2)
     ]
     (servers,) = (column.type for column in mqsd.TOPOLOGY.all_columns if column.name == "servers")
+    assert isinstance(servers, ListOf)
     assert servers.smallest == sizes[1] - sizes[0]
