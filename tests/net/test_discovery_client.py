@@ -217,7 +217,8 @@ def test_the_port_of_requests(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_every_error_of_recv(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is counted and ends no run; only one that says that the socket is unusable opens it anew."""
     receive, open_ = room._Endpoint.receive, room._Run._open
-    failed, opened = [], []
+    failed: list[object] = []
+    opened = []
 
     def fail_once(endpoint: Any) -> Any:
         if not failed:
@@ -252,7 +253,8 @@ def test_every_error_of_recv(name: str, monkeypatch: pytest.MonkeyPatch) -> None
 @pytest.mark.parametrize("name", ERRORS_OF_SEND)
 def test_every_error_of_send(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     send, open_ = room._Endpoint.send, room._Run._open
-    failed, opened = [], []
+    failed: list[object] = []
+    opened = []
 
     def fail_once(endpoint: Any, data: bytes, port: int) -> None:
         if not failed:
@@ -282,7 +284,8 @@ def test_every_error_of_send(name: str, monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_socket_that_fails_when_it_is_read(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     """It is opened anew on its port, and what the server sends from then on arrives."""
-    failed, opened_anew = [], threading.Event()
+    failed: list[object] = []
+    opened_anew = threading.Event()
     receive, open_ = room._Endpoint.receive, room._Run._open
 
     def fail_once(endpoint: Any) -> Any:
@@ -343,7 +346,7 @@ def test_socket_that_cannot_be_opened_anew(monkeypatch: pytest.MonkeyPatch, capl
 
 def test_socket_that_fails_when_it_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
     send = room._Endpoint.send
-    failed = []
+    failed: list[object] = []
 
     def fail_once(endpoint: Any, data: bytes, port: int) -> None:
         if not failed:

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 from uuid import UUID
@@ -595,6 +596,6 @@ def test_calls_are_made_in_their_order_and_however_many() -> None:
     made: list[int] = []
     with running(DiscoveryService(server(), [LOOPBACK])) as service:
         for number in range(10_000):
-            service.call(lambda number=number: made.append(number))
+            service.call(partial(made.append, number))
         between_datagrams(service)
         assert made == list(range(10_000))

@@ -195,7 +195,8 @@ def test_an_acknowledgment_is_sent_while_later_bytes_wait() -> None:
     """The handler stores messages of another session, and a timer that would close this one has passed."""
 
     async def main() -> None:
-        begins, ends, stored = asyncio.Event(), asyncio.Event(), []
+        begins, ends = asyncio.Event(), asyncio.Event()
+        stored: list[MessageReceived] = []
 
         async def store(received: Sequence[MessageReceived]) -> None:
             stored.extend(received)
