@@ -241,7 +241,7 @@ def test_version_2_with_a_directory() -> None:
     told = only(replayed(version_2(CREATION), directory=directory))
     assert (told.exists, told.queue) == (True, changed(TOLD, quota=77))
     assert told.history[0].notified == {}
-    changes = [CREATION, update(label="x")]
+    changes: list[Change] = [CREATION, update(label="x")]
     assert only(replayed(version_2(*changes), directory=directory)).queue == changed(TOLD, quota=77)
     assert only(replayed(version_2(*changes, DELETION), directory=directory)).exists is False
     empty = MemoryDirectory([])

@@ -117,7 +117,7 @@ def test_a_machine_update_says_what_changed() -> None:
 
 
 def test_what_cannot_be_told_is_not_sent() -> None:
-    untold = [update(), update(label="other"), machine_update(), machine_update(routing_server=True)]
+    untold: list[Change] = [update(), update(label="other"), machine_update(), machine_update(routing_server=True)]
     assert SERVICE.notifications(untold) == []
     # A queue manager is told to look for itself, whatever changed
     assert len(MANAGER.notifications(untold)) == 2

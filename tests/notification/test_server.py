@@ -23,7 +23,7 @@ ALL_OF_A_QUEUE = [
     (102, UUID(int=9)), (101, p.SPARE), (106, -3), (104, 1), (105, 10), (107, 20), (109, 30), (110, 40), (114, 0),
     (1101, b"sd"), (103, "here\\spare"), (108, "Label"), (111, 1), (112, 2), (113, 1),
 ]  # fmt: skip
-CHANGED = {
+CHANGED: dict[str, Any] = {
     "base_priority": -3, "journaling": True, "quota": 10, "journal_quota": 20, "security": b"sd",
     "authentication": True, "privacy_level": PrivacyLevel.BODY,
 }  # fmt: skip
@@ -338,6 +338,7 @@ def test_a_received_message_is_processed_with_its_own_envelope_and_a_stock_verif
     assert Envelope.of(refused[2]).sender_identifier == b"\1\1\0\0\0\0\0\5\x12\0\0\0"
     good = received(0xC2, p.SENDER.bytes_le)
     (record,) = processor.process(good.body, Envelope.of(good))
+    assert isinstance(record, Changed)
     assert record.changes == (Change("quota", UNLIMITED, 7),)
 
 
@@ -346,4 +347,5 @@ def test_a_directory_in_place_of_a_callable() -> None:
     directory = MemoryDirectory([Queue.of({**orders.attributes(), "label": "Orders"})])
     processor = NotificationProcessor(p.HERE, [orders], directory=directory)
     (record,) = processor.process(p.version_2(2, p.ORDERS))
+    assert isinstance(record, Changed)
     assert record.changes == (Change("label", "", "Orders"),)
