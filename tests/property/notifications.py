@@ -84,7 +84,7 @@ def conforming_updates(draw: st.DrawFn) -> mqcn.NotificationUpdate:
         properties = _valued(draw, draw(_changed))
     create = command == "create"
     return mqcn.NotificationUpdate(
-        command=command,  # type: ignore[arg-type]
+        command=command,
         path_name=draw(path_names) if create else None,
         guid_identifier=None if create else draw(guids),
         guid_master_id=draw(guids),

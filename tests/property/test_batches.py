@@ -72,7 +72,7 @@ class Reuse(RuleBasedStateMachine):
         *_, self.most = EFFORT.get(str(kind), USUAL)
         self.batch = kind.decode_batch([])
         self.payloads: list[bytes | None] = []
-        self.held: list[tuple[pa.Array, list[Any]]] = []
+        self.held: list[tuple[pa.Array[Any], list[Any]]] = []
 
     @rule(data=st.data())
     def decode(self, data: st.DataObject) -> None:
@@ -106,4 +106,4 @@ class Reuse(RuleBasedStateMachine):
 def test_reuse(kind: Format, part: int) -> None:
     examples, steps, _ = EFFORT.get(str(kind), USUAL)
     effort = settings(max_examples=examples // part, stateful_step_count=steps)
-    run_state_machine_as_test(lambda: Reuse(kind), settings=effort)
+    run_state_machine_as_test(lambda: Reuse(kind), settings=effort)  # type: ignore[arg-type]  # it takes any factory

@@ -14,7 +14,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from msmqwire import mqsd
 from msmqwire.discovery import Deliver, Discard, DiscoveryClient, NetworkAddress, Send, WaitUntil
 from msmqwire.discovery.client import Action, State
-from tests.property.discovery_packets import guids, names
+from tests.property.discovery_packets import names
+from tests.property.editing import guids
 from tests.reference.discovery_client import Model, Reply
 
 ENTERPRISE, SITE, NO_RUN = uuid.UUID(int=0xE1), uuid.UUID(int=0x51), uuid.UUID(int=0)

@@ -23,13 +23,14 @@ from msmqwire.formatname import (
     parse_batch,
     parse_path_name,
 )
+from msmqwire.formatname.schema import ProtocolName, QueueTypeName, SuffixName
 from tests.formatname.answers import of_batch, of_parse
 
 VISIBLE = "".join(map(chr, range(0x21, 0x7F)))
 COMPUTER = VISIBLE.replace("\\", "").replace(",", "")
 HOST = COMPUTER.replace("/", "").replace(":", "").replace("[", "")
 MODERN = "".join(set(VISIBLE + "\x7f") - set('\\;"+,'))
-EVERYTHING = {"extended": True, "spx": True}
+EVERYTHING: dict[str, Any] = {"extended": True, "spx": True}
 
 queue_names = st.text(MODERN, min_size=1, max_size=124)
 old_queue_names = st.text(MODERN + '"+', min_size=1, max_size=124)
@@ -38,12 +39,16 @@ hexadecimal = st.text(string.hexdigits, min_size=1, max_size=8)
 ports = st.one_of(st.just(""), st.just(":"), st.integers(0, 70_000).map(":{}".format))
 hosts = st.one_of(st.text(HOST, min_size=1, max_size=256), st.ip_addresses(v=6).map("[{}]".format))
 http = st.tuples(hosts, ports, st.sampled_from(["/MSMQ", "/msmq"])).map(lambda parts: "//" + "".join(parts))
-addresses = st.one_of(
+addresses: st.SearchStrategy[tuple[ProtocolName, str]] = st.one_of(
     st.tuples(st.just("os"), st.text(COMPUTER, min_size=1, max_size=256)),
     st.tuples(st.just("tcp"), st.ip_addresses().map(str)),
     st.tuples(st.sampled_from(["ipx", "spx"]), st.tuples(hexadecimal, hexadecimal).map(":".join)),
     st.tuples(st.sampled_from(["http", "https"]), http),
 )
+
+
+queue_types: st.SearchStrategy[QueueTypeName] = st.sampled_from(["public", "private", "system"])
+suffixes: st.SearchStrategy[SuffixName] = st.sampled_from(["journal", "deadletter", "deadxact"])
 
 
 def is_itself(queue: str, subqueue: str | None) -> bool:
@@ -54,9 +59,9 @@ def is_itself(queue: str, subqueue: str | None) -> bool:
 @st.composite
 def direct_names(draw: st.DrawFn) -> DirectName:
     protocol, address = draw(addresses)
-    queue_type = draw(st.sampled_from(["public", "private", "system"]))
+    queue_type = draw(queue_types)
     if queue_type == "system":
-        suffix = draw(st.sampled_from(["journal", "deadletter", "deadxact"]))
+        suffix = draw(suffixes)
         return DirectName(protocol, address, None, "system", suffix=suffix)
     subqueue = draw(st.none() | subqueues)
     queue = draw(old_queue_names if subqueue is None else queue_names)

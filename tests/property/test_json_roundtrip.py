@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from typing import Any
+from typing import Any, Literal
 
 from hypothesis import given
 
@@ -47,7 +47,8 @@ def test_messages(packet: mqqb.UserMessage) -> None:
 
 @given(session_packets)
 def test_sessions(packet: Any) -> None:
-    data, transport = mqqb.encode(packet), "udp" if isinstance(packet, mqqb.Ping) else "tcp"
+    transport: Literal["udp", "tcp"] = "udp" if isinstance(packet, mqqb.Ping) else "tcp"
+    data = mqqb.encode(packet)
     assert packet_of("sessions", rows_of(mqqb.decode_session_batch([data], transport=transport))) == data
 
 
