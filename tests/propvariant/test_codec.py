@@ -211,13 +211,15 @@ def test_errors_speak() -> None:
 
 # --- what encode refuses ---
 
+NO_BOOLEANS: tuple[object, ...] = (None, "true", 1.0, [])
+
 
 @row("PV-19")
 @pytest.mark.parametrize(
     ("type_", "wrong"),
     [
         *((type_, wrong) for type_ in reference.NUMBERS for wrong in (None, "1", 1.0, b"1", [1])),
-        *(("VT_BOOL", wrong) for wrong in (None, "true", 1.0, [])),
+        *(("VT_BOOL", wrong) for wrong in NO_BOOLEANS),
         *(("VT_LPWSTR", wrong) for wrong in (None, 1, b"a\0", ["a"], "a\0", "\0", "\0a", "a\0b")),
         *(
             (type_, wrong)
