@@ -7,7 +7,8 @@
 from __future__ import annotations
 
 from tests.reference import mqcn
-from tests.reference.mqcn import Fault, Update
+from tests.reference.mqcn import Update
+from tests.reference.reader import Fault
 
 #: How many numbers have a meaning, by PROPID ([MS-MQMQ] 2.3.1): flags, PROPID_Q_PRIV_LEVEL and PROPID_Q_SCOPE.
 CHANGEABLE = {104: 2, 111: 2, 112: 3}

@@ -12,7 +12,7 @@ import re
 import struct
 import uuid
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from tests.reference import propvariant
 from tests.reference.reader import Fault, MalformedError, Reader, Span
@@ -42,7 +42,7 @@ COLUMNS = (
     "reserved",
 )
 
-COMMANDS = ("create", "change", "delete")
+COMMANDS: tuple[Literal["create", "change", "delete"], ...] = ("create", "change", "delete")
 
 # The PROPIDs of each command, 3.3.5.2
 CREATE = frozenset((101, 102, 103, 104, 105, 106, 107, 108, 109, 110, 111, 112, 113, 114, 1101))
@@ -293,13 +293,20 @@ def _read_update(reader: Reader, discardable: list[Fault]) -> Update:
     return replace(update, violations=tuple(found))
 
 
+def _length(pattern: str, text: str) -> int:
+    """How many characters a text begins with that are of a pattern, as none are at least."""
+    found = re.match(pattern, text)
+    assert found is not None
+    return found.end()
+
+
 def wrong_unit(path: str) -> int:
     """The first character that cannot stand where it is in a text that is no path name: its length if it ends early.
 
     The computer ends at the last backslash of the visible characters, or at the ``\\private$`` before that one.
     """
     path = path[: _MOST_UNITS + 1]
-    visible = len(re.match(r"[\x21-\x7E]*", path)[0])
+    visible = _length(r"[\x21-\x7E]*", path)
     backslash = path.rfind("\\", 0, visible)
     if backslash < 0:
         return min(visible, 256)
@@ -311,10 +318,10 @@ def wrong_unit(path: str) -> int:
         return min(backslash, 256)
     if not private and path[start:].lower().startswith("system$;"):
         start += 8
-    end = start + len(re.match(rf"{_OLD_NAME}{{0,124}}", path[start:])[0])
+    end = start + _length(rf"{_OLD_NAME}{{0,124}}", path[start:])
     if path[end : end + 1] != ";" or end == start or not re.fullmatch(rf"{_NEW_NAME}*", path[start:end]):
         return end
-    return end + 1 + len(re.match(rf"{_NEW_NAME}{{0,32}}", path[end + 1 :])[0])
+    return end + 1 + _length(rf"{_NEW_NAME}{{0,32}}", path[end + 1 :])
 
 
 def _read_properties(reader: Reader, count: int) -> tuple[Property, ...]:

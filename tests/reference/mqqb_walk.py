@@ -127,6 +127,7 @@ def shortest_types(packet: Packet) -> tuple[int, int, int]:
     if admin is not None and admin._replace(code=0) == (response and response._replace(code=0)):
         return types[0], types[1], 1
     if types[1] == 6:
+        assert admin is not None
         hosts.setdefault(admin.guid, 4)
     return types[0], types[1], _shortest_type(response, hosts)
 

@@ -127,6 +127,7 @@ class ReferenceProcessor:
             queue = self.find(guid, path)
             return self.change(queue, told(UPDATED, first)) if queue else ("ignored", "not_found")
         pathname = first.get(103) or path
+        assert pathname is not None
         if rule := invalid(pathname):
             return ("ignored", rule)
         if not self.is_local(pathname):

@@ -10,7 +10,7 @@ import pytest
 
 from tests.reference import mqcn, propvariant
 from tests.reference.mqcn_cases import UNKNOWN, cases, value
-from tests.reference.reader import placeless
+from tests.reference.reader import Fault, placeless
 from tests.vectors import Vector, load
 
 VECTORS = load("mqcn")
@@ -36,7 +36,7 @@ def test_reads_vector(vector: Vector) -> None:
             assert [row["fault"] for row in mqcn.rows(got)] == [outcome.fault]
             continue
         assert outcome.packet is not None
-        assert not isinstance(got, mqcn.Fault)
+        assert not isinstance(got, Fault)
         assert list(map(plain, mqcn.rows(got))) == outcome.packet["rows"]
         assert got.found == outcome.violations
 
@@ -50,7 +50,7 @@ def test_places_of_properties() -> None:
     """Values follow each other without a gap, from behind the PROPIDs to the end of their update."""
     for data in cases(500, seed=9, broken=0):
         message = mqcn.read(data)
-        assert not isinstance(message, mqcn.Fault)
+        assert not isinstance(message, Fault)
         for update in message.updates:
             for item, following in zip(update.properties, update.properties[1:], strict=False):
                 assert item.offset + item.size == following.offset
@@ -85,7 +85,7 @@ def test_the_cases_reach_every_outcome() -> None:
     for broken in (0, 1):
         for data in cases(15_000, seed=1, broken=broken):
             outcome = mqcn.read(data)
-            if isinstance(outcome, mqcn.Fault):
+            if isinstance(outcome, Fault):
                 found[outcome.code, outcome.field.partition("[")[0]] += 1
                 continue
             found.update(outcome.found or ("fine",))

@@ -36,14 +36,18 @@ def _plain(name: str, value: Any) -> Any:
 
 def read_vector(vector: Vector) -> list[tuple[Any, mqqb.Packet | mqqb.Fault]]:
     """What each way of reading a vector must give, and what it gives."""
-    return [
-        (outcome, mqqb.read(vector.data, vector.table, strict=outcome.strict, transport=outcome.transport))
-        for outcome in vector.outcomes
-    ]
+    assert vector.table
+    found: list[tuple[Any, mqqb.Packet | mqqb.Fault]] = []
+    for outcome in vector.outcomes:
+        assert outcome.transport != "ipx"
+        got = mqqb.read(vector.data, vector.table, strict=outcome.strict, transport=outcome.transport)
+        found.append((outcome, got))
+    return found
 
 
 @pytest.mark.parametrize("vector", VECTORS, ids=str)
 def test_reads_vector(vector: Vector) -> None:
+    assert vector.table
     for outcome, got in read_vector(vector):
         if outcome.fault is not None:
             assert got == outcome.fault
