@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from typing import Any
 from uuid import UUID
 
@@ -96,8 +96,8 @@ class Watched(Directory):
     def __init__(self, objects: list[Any] | MemoryDirectory) -> None:
         super().__init__()
         self.inner = objects if isinstance(objects, MemoryDirectory) else MemoryDirectory(objects)
-        self.fail_begin: set[type] = set()
-        self.fail_next: set[type] = set()
+        self.fail_begin: Set[type] = set()
+        self.fail_next: Set[type] = set()
         self.reads: list[tuple[str, tuple[Any, ...]]] = []
         self.open = 0
 

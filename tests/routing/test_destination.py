@@ -28,7 +28,7 @@ OTHER = QueueManager(identifier=named("other"), computer_name="OTHER", full_path
 
 
 def queue(**attributes: Any) -> Queue:
-    values = {
+    values: dict[str, Any] = {
         "identifier": GUID,
         "pathname": r"ledger\orders",
         "qualified_pathname": r"ledger.contoso.example\orders",
@@ -264,8 +264,8 @@ def test_multicast_names() -> None:
             assert parse(f"MULTICAST={address}:{port}") == MulticastName(address, port)
     for address in ("223.255.255.255", "240.0.0.0", "224.0.0.256", "224.0.0", "224.0.0.0.0", "10.0.0.1", "224.0.0.01"):
         refused(f"MULTICAST={address}:1")
-    for port in ("65536", "99999", "-1", "", "080", "1 "):
-        refused(f"MULTICAST=224.0.0.1:{port}")
+    for text in ("65536", "99999", "-1", "", "080", "1 "):
+        refused(f"MULTICAST=224.0.0.1:{text}")
 
 
 @row("GD-14")

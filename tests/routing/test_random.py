@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from functools import cache
+from uuid import UUID
 
 import pytest
 
@@ -104,7 +105,7 @@ def test_disorder() -> None:
     assert min(errors[word] for word in ("none", *REASONS)) > 20, errors
 
 
-def hops(router: Router, source: Machine, destination: Machine) -> list[object]:
+def hops(router: Router, source: Machine, destination: Machine) -> list[UUID]:
     try:
         return list(router.get_next_hops(source.id, destination.id))
     except RoutingError:
@@ -123,4 +124,4 @@ def follow(case: Enterprise, router: Router, here: Machine, destination: Machine
         reached = {site for path, _ in case.paths(roots) for site in path}
         lacks_gate = any(not case.gates(site) for site in case.sites)
         assert lacks_gate or not roots or not reached.intersection(destination.sites)
-    return sum(follow(case, router, case.by_id[hop], destination, (*passed, here)) for hop in found)  # type: ignore[index]
+    return sum(follow(case, router, case.by_id[hop], destination, (*passed, here)) for hop in found)

@@ -35,7 +35,7 @@ SECOND_EXAMPLE = {
 
 def example(**costs: int) -> Router:
     """The enterprise of the examples with these costs, as in ``AB=3``."""
-    return Router(MemoryDirectory([*SITES, *(link(*ends, cost) for ends, cost in costs.items()), *MACHINES]))
+    return Router(MemoryDirectory([*SITES, *(link(ends[0], ends[1], cost) for ends, cost in costs.items()), *MACHINES]))
 
 
 def router(*objects: Any, **options: Any) -> Router:
@@ -412,12 +412,13 @@ def test_an_unreachable_site() -> None:
 def test_costs() -> None:
     for cost in (0, 1, 999_999):
         assert table(router(*line(cost)), "gate-A") == {"B": ("B", cost)}
-    for cost in (-1, 1_000_000, 2**70, 1.5, 2.0, "3", True, None):
-        wrong = link("A", "B", cost)  # type: ignore[arg-type]
+    amount: Any
+    for amount in (-1, 1_000_000, 2**70, 1.5, 2.0, "3", True, None):
+        wrong = link("A", "B", amount)
         with pytest.raises(RoutingError) as caught:
             hops(router(*line(0, 999_999), wrong), "gate-A", "m-B")
         assert str(caught.value) == (
-            f"RoutingLink {wrong.identifier}: ActualCost is {cost!r}, not an integer from 0 to 999,999"
+            f"RoutingLink {wrong.identifier}: ActualCost is {amount!r}, not an integer from 0 to 999,999"
         )
 
 
@@ -445,7 +446,7 @@ def test_a_gate_of_several_sites() -> None:
 def test_links_are_bidirectional() -> None:
     """Decision B9, although the graph is said to be directed."""
     for ends in ("AB", "BA"):
-        of = router(site("A"), site("B"), link(*ends, 3), gate("A"), gate("B"))
+        of = router(site("A"), site("B"), link(ends[0], ends[1], 3), gate("A"), gate("B"))
         assert table(of, "gate-A") == {"B": ("B", 3)}
         assert table(of, "gate-B") == {"A": ("A", 3)}
 
