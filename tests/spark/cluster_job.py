@@ -11,14 +11,14 @@ import sys
 
 import pandas as pd
 from pyspark.sql import SparkSession
-from pyspark.sql.functions import pandas_udf
+from pyspark.sql.pandas.functions import pandas_udf
 from pyspark.sql.types import StringType
 
 from msmqwire.spark import pipeline, register
 from msmqwire.spark.functions import decode_frame, msmq_decode_topology
 
 
-@pandas_udf(StringType())  # type: ignore[call-overload]
+@pandas_udf(StringType())  # type: ignore[call-overload, untyped-decorator]  # its stub asks for a type of function
 def executor(rows: pd.Series) -> pd.Series:
     """The folder of the executor that a row is on; where its package is if that is not in there."""
     import msmqwire

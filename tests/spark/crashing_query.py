@@ -31,4 +31,5 @@ def follow(spark: SparkSession, captures: str, log: str, sink: str, last: int | 
 
 if __name__ == "__main__":
     session = local_session("crashing query", cores=1, settings={"spark.driver.memory": "512m"})
-    follow(session, *sys.argv[1:4], last=int(sys.argv[4]))
+    captures, log, sink, last = sys.argv[1:5]
+    follow(session, captures, log, sink, int(last))

@@ -107,7 +107,9 @@ class Case:
             "time_ns": build.START + numbers,
             "link": np.full(count, build.ETHERNET, np.int32),
             "offset": numbers * size,
-            "data": pa.Array.from_buffers(pa.binary(), count, [None, pa.py_buffer(starts), pa.py_buffer(frames)]),
+            "data": pa.Array.from_buffers(
+                pa.binary(), count, [None, pa.py_buffer(starts.data), pa.py_buffer(frames.data)]
+            ),
         }
         return pa.record_batch(columns)
 

@@ -213,7 +213,7 @@ def watch(root: str, over: str) -> None:
 
 def _without_sync(target: Callable[..., None], arguments: tuple[Any, ...]) -> None:
     """Do something without waiting for the disk, as the fixture ``no_sync`` does: killed processes lose no writes."""
-    os.fsync = lambda descriptor: None
+    os.fsync = lambda fd: None
     target(*arguments)
 
 

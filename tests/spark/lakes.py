@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -27,15 +27,17 @@ PLACE = ("file", "frame", "stream_offset", "index")
 
 def files_of(lake: str | Path, name: str) -> list[str]:
     """The files of a table, relative to it."""
-    return list(pa.table(DeltaTable(Path(lake, name)).get_add_actions())["path"].to_pylist())
+    return [
+        row["path"] for row in pa.table(DeltaTable(Path(lake, name)).get_add_actions()).select(["path"]).to_pylist()
+    ]
 
 
 def read(lake: str | Path, name: str = "topology", columns: Sequence[str] | None = None) -> pa.Table:
     """The rows of a table; ``day`` is a date, from the names of the files."""
     delta = DeltaTable(Path(lake, name))
-    schema = pa.schema(delta.schema().to_arrow())
+    schema = pa.schema(delta.schema().to_arrow())  # type: ignore[arg-type]  # the stub knows no __arrow_c_schema__
     tables = [pa.schema([one for one in schema if one.name != "day"]).empty_table()]
-    days = [pa.array([], pa.date32())]
+    days: list[pa.Array[Any]] = [pa.array([], pa.date32())]
     for path in files_of(lake, name):
         read = pq.ParquetFile(Path(lake, name, path)).read()
         tables.append(read.cast(tables[0].schema))
@@ -62,7 +64,9 @@ def assert_rows(lake: Path, *files: Path | str, tables: Sequence[str] = tuple(TA
     """In every column of the tables, the rows that one process reads of each file, each once."""
     for table in tables:
         found = read(lake, table).drop(["day", "capture"])
-        order = [(name, "ascending") for name in PLACE if name in found.column_names]
+        order: list[tuple[str, Literal["ascending", "descending"]]] = [
+            (name, "ascending") for name in PLACE if name in found.column_names
+        ]
         wanted = pa.concat_tables(in_spark_types(read_table(file, table), found.schema) for file in files)
         assert found.sort_by(order).equals(wanted.sort_by(order)), table
 
@@ -80,7 +84,9 @@ def wanted(*files: Path | str, table: str = "topology") -> Counter[tuple[str, in
 
 def places(table: pa.Table) -> Counter[tuple[str, int]]:
     """Its files and frames."""
-    return Counter(zip(table["file"].to_pylist(), table["frame"].to_pylist(), strict=True))
+    files: list[Any] = table["file"].to_pylist()
+    frames: list[Any] = table["frame"].to_pylist()
+    return Counter(zip(files, frames, strict=True))
 
 
 def accounts(lake: Path) -> dict[str, dict[str, Any]]:

@@ -6,7 +6,7 @@ import os
 import re
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +74,7 @@ def connect(server: str) -> Iterator[SparkSession]:
         session.stop()
 
 
-def payload_frame(spark: SparkSession, payloads: list[bytes | None]) -> DataFrame:
+def payload_frame(spark: SparkSession, payloads: Sequence[bytes | None]) -> DataFrame:
     frame = spark.createDataFrame(list(enumerate(payloads)), "row int, payload binary")
     frame.createOrReplaceTempView("payloads")
     return frame
@@ -83,7 +83,7 @@ def payload_frame(spark: SparkSession, payloads: list[bytes | None]) -> DataFram
 def test_it_is_connect(connect: SparkSession) -> None:
     assert type(connect).__module__ == "pyspark.sql.connect.session"
     with pytest.raises(Exception, match="JVM_ATTRIBUTE_NOT_SUPPORTED"):
-        connect._jvm  # type: ignore[attr-defined] # noqa: B018
+        connect._jvm  # noqa: B018
 
 
 @pytest.mark.parametrize("form", ["arrow", "pandas"])

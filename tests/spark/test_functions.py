@@ -149,7 +149,7 @@ def test_functions_give_the_rows_of_the_batch_functions(small_batches: SparkSess
             expected[payload] = [*(expected[payload] or ()), row] if table == "notifications" else row
     collected = values.toArrow()
     for form in values.columns:
-        found = collected[form].to_pylist()
+        found = [row[form] for row in collected.to_pylist()]
         if form == "pandas" and table != "notifications":
             # A frame has no null rows
             found = [None if all(value is None for value in row.values()) else row for row in found]
@@ -264,7 +264,7 @@ def test_columns_not_requested_are_not_shipped(spark: SparkSession) -> None:
     for columns, members in ((["request_id"], ["request_id"]), (None, list(mqsd.TOPOLOGY.names))):
         packet = msmq_decode_topology("payload", columns=columns).alias("packet")
         ids = payload_frame(spark, []).select(packet).select("packet.request_id")
-        plan = ids._jdf.queryExecution().optimizedPlan()  # type: ignore[operator]
+        plan = ids._jdf.queryExecution().optimizedPlan()
         (evaluated,) = (node for node in nodes(plan) if node.nodeName() == "ArrowEvalPython")
         assert list(evaluated.resultAttrs().head().dataType().fieldNames()) == members
 
@@ -288,7 +288,7 @@ def test_text_of_guids(spark: SparkSession, form: Any) -> None:
 
 def test_columns_of_any_type_are_kept_unchanged(spark: SparkSession) -> None:
     frame = payload_frame(spark, [THREE, None], 2).withColumn("a.b", lit(1.5))
-    kept = [
+    kept: list[Column | str] = [
         "payload",
         "`a.b`",
         col("row").cast("decimal(30, 3)").alias("number"),
@@ -321,7 +321,7 @@ def test_all_columns_are_kept_also_of_empty_partitions(spark: SparkSession) -> N
 
 def test_a_filter_on_a_decoded_column_decodes_once(spark: SparkSession) -> None:
     decoded = decode_frame(payload_frame(spark, [*PACKETS]), "payload", "topology", columns=["type"])
-    plan = decoded.where("type = 'reply'")._jdf.queryExecution().toString()  # type: ignore[operator]
+    plan = decoded.where("type = 'reply'")._jdf.queryExecution().toString()
     assert plan[plan.index("== Physical Plan ==") :].count("MapInArrow") == 1
 
 

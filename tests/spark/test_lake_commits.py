@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from deltalake import DeltaTable
-from deltalake.transaction import AddAction
+from deltalake.transaction import AddAction, RemoveAction
 
 from msmqwire.spark.lake.captures import capture_numbers
 from msmqwire.spark.lake.commit import Lake
@@ -183,9 +183,13 @@ def test_a_lake_stays_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     """After many runs every table has few files, and a run reads only the last plan."""
     monkeypatch.setattr("msmqwire.spark.lake.commit._MERGED", {4: 1 << 20})
     read: list[str] = []
-    monkeypatch.setattr(
-        Lake, "_read_plan", lambda self, name, read_plan=Lake._read_plan: read.append(name) or read_plan(self, name)
-    )
+    read_plan = Lake._read_plan
+
+    def noted(self: Lake, name: str) -> object:
+        read.append(name)
+        return read_plan(self, name)
+
+    monkeypatch.setattr(Lake, "_read_plan", noted)
     for number in range(12):
         run(tmp_path, {f"{number}": 1})
     read.clear()
@@ -218,7 +222,7 @@ def test_files_are_durable_before_the_commit_that_names_them(tmp_path: Path, mon
         durable.add(Path(os.readlink(f"/proc/self/fd/{descriptor}")))
         sync(descriptor)
 
-    def commit(table: DeltaTable, actions: list[AddAction], *rest: Any, **named: Any) -> None:
+    def commit(table: DeltaTable, actions: list[AddAction | RemoveAction], *rest: Any, **named: Any) -> None:
         root = next(lake / name for name in ALL_TABLES if table.table_uri.rstrip("/").endswith(f"/{name}"))
         for path in [*(root / action.path for action in actions), *(lake / RUNS).glob("*.json")]:
             assert {path, *(folder for folder in path.parents if folder.is_relative_to(lake))} <= durable

@@ -104,7 +104,8 @@ def test_times_before_1970(tmp_path: Path) -> None:
             ("since", [one for one in times if one >= bound]),
             ("until", [one for one in times if one < bound]),
         ):
-            found = lake.batches(tmp_path / "lake", "topology", ["time_ns"], **{side: bound})
+            limits: dict[str, Any] = {side: bound}
+            found = lake.batches(tmp_path / "lake", "topology", ["time_ns"], **limits)
             assert [one for batch in found for one in batch["time_ns"].to_pylist()] == wanted
 
 
@@ -157,9 +158,11 @@ def test_polars_reads_the_tables(spark: SparkSession, tmp_path: Path) -> None:
 def test_duckdb_reads_the_tables(spark: SparkSession, tmp_path: Path) -> None:
     pipeline.run(spark, CAPTURES, tmp_path)
     files = DeltaTable(tmp_path / "topology").file_uris()
-    assert duckdb.sql(
+    relation = duckdb.sql(
         "SELECT count(*), min(day)::text FROM read_parquet(?, hive_partitioning=true)", params=[files]
-    ).fetchall() == [(14, "2024-03-04")]
+    )
+    assert relation is not None
+    assert relation.fetchall() == [(14, "2024-03-04")]
 
 
 DELTA_SCAN = """\

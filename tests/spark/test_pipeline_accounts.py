@@ -21,6 +21,7 @@ from msmqwire.spark.source import planning
 from tests.capture import build, oracle, traffic
 from tests.capture.reading import Row
 from tests.reference import mqcn, mqqb, mqqb_cases, mqsd, mqsd_cases
+from tests.reference.reader import Fault
 from tests.spark.captures import LOCAL, OTHER, SESSION, frames_of, without_a_segment
 from tests.spark.lakes import accounts, change_result, files_of, read
 from tests.spark.tasks import TASKS
@@ -90,11 +91,11 @@ def outcomes(row: Row) -> dict[str, list[Any]]:
 def lost_outcomes(row: Row) -> dict[str, list[Any]]:
     """The faults that readers give to a payload that lost bytes, and to a run."""
     if row.lost & UNFRAMED_BIT:
-        return {"messages": [mqsd.Fault("bad_signature", "BaseHeader", 0)]}
+        return {"messages": [Fault("bad_signature", "BaseHeader", 0)]}
     padded = row._replace(payload=row.payload + bytes(row.lost))
     ((table, (made, *_)),) = list(outcomes(padded).items())[:1]
-    if not isinstance(made, mqsd.Fault) or made.offset + 4 > len(row.payload):
-        made = mqsd.Fault("incomplete", "", 0)
+    if not isinstance(made, Fault) or made.offset + 4 > len(row.payload):
+        made = Fault("incomplete", "", 0)
     return {table: [made]}
 
 
@@ -107,7 +108,7 @@ def expected(path: Path) -> dict[str, Any]:
     for row in found.rows:
         for table, made in (lost_outcomes(row) if row.lost else outcomes(row)).items():
             rows[table] += len(made)
-            faults.update(one.code for one in made if isinstance(one, mqsd.Fault))
+            faults.update(one.code for one in made if isinstance(one, Fault))
     complete = [row for row in found.rows if not row.lost]
     streamed = sum(row.stream_offset is not None for row in complete)
     return {
@@ -137,7 +138,7 @@ def expected(path: Path) -> dict[str, Any]:
 
 
 def rows_by_source(lake: Path, table: str) -> Counter[str]:
-    return Counter(read(lake, table, ["file"])["file"].to_pylist())
+    return Counter(row["file"] for row in read(lake, table, ["file"]).to_pylist())
 
 
 @pytest.mark.parametrize("parts", [False, True], ids=["whole", "parts"])

@@ -61,15 +61,15 @@ def test_times_before_1970_are_rounded_down() -> None:
     """As days are, so that a day and a time in microseconds never disagree."""
     numbers = [-(2**63) + 1, -1_000_001, -1000, -999, -1, None, 0, 999, 2**63 - 1]
     times = pa.array(numbers).cast(pa.timestamp("ns", "UTC"))
-    for rows in (
-        pa.record_batch([times], names=["seen"]),
-        pa.table({"seen": pa.chunked_array([times[:3], times[3:]])}),
+    columns = spark_columns((WHEN,))
+    for found in (
+        convert(pa.record_batch([times], names=["seen"]), columns),
+        convert(pa.table([pa.chunked_array([times[:3], times[3:]])], names=["seen"]), columns),
     ):
-        found = convert(rows, spark_columns((WHEN,)))
         assert found["seen"].cast(pa.int64()).to_pylist() == [None if one is None else one // 1000 for one in numbers]
         assert found["seen_ns"].to_pylist() == numbers
 
 
 def test_a_guid_form_that_spark_lacks_is_refused() -> None:
     with pytest.raises(ValueError, match="guid='uuid' is not one of 'text', 'binary'"):
-        spark_columns(mqsd.TOPOLOGY.columns, "uuid")  # type: ignore[arg-type]
+        spark_columns(mqsd.TOPOLOGY.columns, "uuid")

@@ -6,6 +6,7 @@ import itertools
 import random
 import struct
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -98,12 +99,12 @@ def packets(body: bytes, host: int, number: int, *, whole: bool) -> list[bytes]:
     if host % 3 == 0:
         packet = build.ipv6(body, build.TCP, source=f"2001:db8::{host}", target="2001:db8::ff")
         return [build.ethernet(build.IPV6, packet)]
-    ends = {"source": f"10.0.{host}.1", "target": "10.0.0.2"}
+    ipv4 = partial(build.ipv4, protocol=build.TCP, source=f"10.0.{host}.1", target="10.0.0.2")
     if whole or len(body) < 600:
-        return [build.ethernet(build.IPV4, build.ipv4(body, build.TCP, **ends))]
+        return [build.ethernet(build.IPV4, ipv4(body))]
     parts = [
-        build.ipv4(body[:512], build.TCP, fragment=0x2000, **ends),
-        build.ipv4(body[512:], build.TCP, fragment=512 // 8, **ends),
+        ipv4(body[:512], fragment=0x2000),
+        ipv4(body[512:], fragment=512 // 8),
     ]
     return [build.ethernet(build.IPV4, part[:4] + struct.pack(">H", number) + part[6:]) for part in parts]
 
