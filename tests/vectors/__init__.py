@@ -83,7 +83,7 @@ class Vector:
     data: bytes
     outcomes: tuple[Outcome, ...]
     exact: bool = True
-    table: str = ""
+    table: Literal["", "messages", "sessions"] = ""
 
     @property
     def packet(self) -> dict[str, Any] | None:
