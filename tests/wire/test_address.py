@@ -14,7 +14,7 @@ def shown(packets: list[bytes], kind: int) -> list[str]:
     """The sources of IP packets, as text."""
     file = io.BytesIO(build.pcap([build.ethernet(kind, packet) for packet in packets]))
     with capture.read_table(file, "sessions", ports=[build.PORT], columns=["src"], dictionaries=False) as reader:
-        return [address for batch in reader for address in batch["src"].to_pylist()]
+        return [str(address) for batch in reader for address in batch["src"].to_pylist()]
 
 
 def test_every_run_of_zero_groups() -> None:
