@@ -76,8 +76,9 @@ style:
 types:
 	$(PY) -m mypy
 
+# Tests, benchmarks and fuzz targets run on Linux alone
 types-windows:
-	$(PY) -m mypy --platform win32 --cache-dir .mypy_cache/win32
+	$(PY) -m mypy --platform win32 --cache-dir .mypy_cache/win32 msmqwire pyspark_msmq examples setup.py declarations.py stubs.py
 
 .PHONY: test-long
 test-long: $(DONE)/test build ## run the long tests alone, and those of Hypothesis with more examples
