@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import shutil
 from pathlib import Path
@@ -39,3 +40,21 @@ def flip(path: Path, at: float = 0.3) -> None:
 def lose_plans(root: Path) -> None:
     """Delete the folder that looks like scratch."""
     shutil.rmtree(root / "_runs")
+
+
+# Rows 0 and 1, as the Delta protocol has a deletion vector in the log: base 85 of a magic number and a RoaringTreemap
+_VECTOR = "^Bg9^0rr910000000000iXQKl0rr91000315c8Xg00031"
+_ROWS = {"storageType": "i", "pathOrInlineDv": _VECTOR, "sizeInBytes": 36, "cardinality": 2}
+_FEATURES = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["deletionVectors"]}
+
+
+def delete_by_vector(root: Path, table: str, *, rows: bool = True) -> None:
+    """Delete two rows of a file, or only prepare the table for it, as Delta's own writer does."""
+    log = entries(root, table)
+    lines = [json.loads(line) for entry in log for line in entry.read_text().splitlines()]
+    added = next(line["add"] for line in lines if "add" in line)
+    removed = {name: added[name] for name in ("path", "partitionValues", "size", "dataChange")}
+    lines = [{"protocol": {**_FEATURES, "writerFeatures": ["deletionVectors"]}}]
+    if rows:
+        lines += [{"remove": {**removed, "deletionTimestamp": 0}}, {"add": {**added, "deletionVector": _ROWS}}]
+    (log[0].parent / f"{len(log):020}.json").write_text("\n".join(map(json.dumps, lines)))

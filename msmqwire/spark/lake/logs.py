@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from msmqwire.spark.lake.storage import LakeError, Storage, parsed
-from msmqwire.spark.lake.tables import ColumnsError, LakeTable
+from msmqwire.spark.lake.tables import ColumnsError, DeletionVectorsError, LakeTable
 
 _ENTRY = re.compile(r"([0-9]{20})\.json")
 # More entries than these are not lost together but were never written: a run each minute makes them in two months
@@ -73,7 +73,7 @@ def _is_readable(storage: Storage, name: str) -> bool:
         table = LakeTable(storage, name)
         if table.exists:
             table.active()
-    except ColumnsError:
+    except (ColumnsError, DeletionVectorsError):
         # A log that can be read, of a table that must not begin anew
         raise
     except LakeError:

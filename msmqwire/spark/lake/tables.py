@@ -46,6 +46,10 @@ class ColumnsError(LakeError):
     """A table has other columns than this version of msmqwire writes."""
 
 
+class DeletionVectorsError(LakeError):
+    """Another program has deleted rows of a table and left them in its files."""
+
+
 class LakeTable:
     """A Delta table, as it was when its log was last read.
 
@@ -69,12 +73,14 @@ class LakeTable:
         ------
         ColumnsError
             It has other columns.
+        DeletionVectorsError
         """
         if self._delta is not None and self._is_stale:
             with self._readable():
                 before = self._delta.version()
                 self._delta.update_incremental()
                 self._check_log(before + 1)
+            self._check_deletions(self._delta)
             self._is_stale = False
         if self._delta is None:
             self._delta = self._opened() or self._created()
@@ -89,6 +95,7 @@ class LakeTable:
             self._delta = opened
             self._check_log(self._checkpoint() + 1)
         self._check_columns(opened)
+        self._check_deletions(opened)
         return opened
 
     def _check_columns(self, opened: DeltaTable) -> None:
@@ -106,6 +113,16 @@ class LakeTable:
             f"{self._storage.path(self.name)}: its columns are those of another version of msmqwire: {said}; "
             "run msmqwire pipeline with all captures into a new lake"
         )
+
+    def _check_deletions(self, delta: DeltaTable) -> None:
+        """Refuse a table whose files have rows that are deleted: they would be read, and added again by a merge."""
+        features = delta.protocol().reader_features or ()
+        if "deletionVectors" in features and pa.table(delta.deletion_vectors()).num_rows:
+            self._delta = None
+            raise DeletionVectorsError(
+                f"{self._storage.path(self.name)}: another program has deleted rows of it by deletion vectors, which "
+                "msmqwire does not read: purge them with that program (in Spark, REORG TABLE ... APPLY (PURGE))"
+            )
 
     @contextmanager
     def _readable(self) -> Iterator[None]:
@@ -357,6 +374,8 @@ class LakeTable:
         """
         with self._readable():
             delta = self.delta if version is None else self.at_version(version)
+            if version is not None:
+                self._check_deletions(delta)
             files = pa.table(delta.get_add_actions(flatten=True))
         for path in map(str, files["path"].to_pylist()):
             if not _is_inside(path):
