@@ -7,6 +7,7 @@ import gzip
 import io
 import lzma
 import os
+import struct
 import subprocess
 import sys
 import threading
@@ -55,6 +56,13 @@ def test_streams_behind_each_other(form: str) -> None:
     """As ``cat a.gz b.gz`` makes them, and compressors that write in blocks."""
     parts = [DATA[at : at + 10_000] for at in range(0, len(DATA), 10_000)]
     assert read(b"".join(map(FORMS[form], parts)))[0] == ROWS
+
+
+def test_what_pzstd_wrote() -> None:
+    """Before each frame is one without content that says its size."""
+    frames = [zstd.compress(part) for part in (DATA[:10_000], DATA[10_000:])]
+    sizes = [struct.pack("<4s2I", b"P*M\x18", 4, len(frame)) for frame in frames]
+    assert read(b"".join(size + frame for size, frame in zip(sizes, frames, strict=True)))[0] == ROWS
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -100,6 +100,7 @@ def _open_xz(file: io.RawIOBase, memory: int) -> _Reader:
 _FORMS: dict[bytes, tuple[str, Callable[[Any, int], _Reader]]] = {
     b"\x1f\x8b": ("gzip", lambda file, memory: gzip.GzipFile(fileobj=file)),
     b"\x28\xb5\x2f\xfd": ("zstd", _open_zstd),
+    b"\x50\x2a\x4d\x18": ("zstd", _open_zstd),  # a skippable frame, which pzstd writes before each frame
     b"\x04\x22\x4d\x18": ("lz4", _open_lz4),
     b"\xfd7zXZ\x00": ("xz", _open_xz),
     b"BZh": ("bzip2", lambda file, memory: _Streams(file, bz2.BZ2Decompressor)),
