@@ -179,6 +179,43 @@ def test_a_last_checkpoint_without_a_version(root: Path, content: bytes) -> None
     assert rows(root) == before
 
 
+@pytest.mark.parametrize("content", [b"", None])
+@pytest.mark.parametrize("table", TABLES)
+def test_a_last_checkpoint_of_a_log_that_was_cleaned_up(root: Path, table: str, content: bytes | None) -> None:
+    """The checkpoint that it names is all that the log has of its files, so that it must stay."""
+    DeltaTable(root / table).create_checkpoint()
+    for entry in entries(root, table)[:-1]:
+        entry.unlink()
+    before = contents(root)
+    hint = root / table / "_delta_log" / "_last_checkpoint"
+    if content is None:
+        hint.unlink()
+    else:
+        hint.write_bytes(content)
+    told = [] if content is None else [f"{table}/_delta_log/_last_checkpoint: cannot be read: deleted"]
+    assert bool(lakes.check(root)) == bool(told)
+    assert lakes.repair(root, dry_run=True)[:1] == lakes.repair(root) == told
+    assert lakes.check(root) == []
+    assert contents(root) == before
+
+
+@pytest.mark.long
+def test_the_earlier_one_of_two_checkpoints_stays(root: Path) -> None:
+    for captures in (SECOND, {**SECOND, "more": 1}):
+        run(root, captures)
+        DeltaTable(root / "topology").create_checkpoint()
+    before = contents(root)
+    log = root / "topology" / "_delta_log"
+    earlier, last = sorted(log.glob("*.checkpoint.parquet"))
+    for entry in entries(root, "topology"):
+        if entry.name < earlier.name:
+            entry.unlink()
+    last.write_bytes(b"PAR1")
+    told = [f"topology/_delta_log/{name}: cannot be read: deleted" for name in ("_last_checkpoint", last.name)]
+    assert lakes.repair(root) == told
+    assert contents(root) == before
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("content", [b"[" * 200_000, b'{"a":' * 200_000])
 def test_json_that_is_nested_too_deeply(root: Path, content: bytes) -> None:

@@ -21,7 +21,7 @@ def mend_log(storage: Storage, name: str, *, dry_run: bool) -> list[str]:
     """Make the log of a table readable; what was done, or would be.
 
     An entry that cannot be read becomes one that changes nothing: files that it added are not in the table, and files
-    that it removed are. A checkpoint that cannot be read is deleted, and an entry that follows too many that are not
+    that it removed are. Checkpoints that cannot be read are deleted, and an entry that follows too many that are not
     there. Where this is not enough, the table begins anew.
     """
     done: list[str] = []
@@ -30,15 +30,18 @@ def mend_log(storage: Storage, name: str, *, dry_run: bool) -> list[str]:
     done += _mend_entries(storage, name, dry_run=dry_run)
     if _is_readable(storage, name) or (dry_run and done):
         return done
-    checkpoints = [file for file in _files(storage, name) if _CHECKPOINT.fullmatch(file)]
-    done += [f"{_path(name, file)}: cannot be read: deleted" for file in checkpoints]
+    # The hint of the last checkpoint comes first: a checkpoint may be all that is left of the entries before it
+    for file in sorted(filter(_CHECKPOINT.fullmatch, _files(storage, name)), reverse=True):
+        done.append(f"{_path(name, file)}: cannot be read: deleted")
+        if dry_run:
+            return done
+        storage.delete([_path(name, file)])
+        done += _mend_entries(storage, name, dry_run=False)
+        if _is_readable(storage, name):
+            return done
+    done.append(f"{name}: its log cannot be mended: the table begins anew, without rows")
     if dry_run:
         return done
-    storage.delete(_path(name, file) for file in checkpoints)
-    done += _mend_entries(storage, name, dry_run=False)
-    if _is_readable(storage, name):
-        return done
-    done.append(f"{name}: its log cannot be mended: the table begins anew, without rows")
     storage.delete(_path(name, file) for file in _files(storage, name))
     LakeTable(storage, name).create()
     return done

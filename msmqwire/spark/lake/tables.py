@@ -188,7 +188,10 @@ class LakeTable:
     def has_log(self) -> bool:
         """Whether there is such a table, as ``exists``, but the table is not read."""
         first, checkpoint = self._log_entry(0), f"{self.name}/_delta_log/_last_checkpoint"
-        return self._delta is not None or self._storage.exists(first) or self._storage.exists(checkpoint)
+        if self._delta is not None or self._storage.exists(first) or self._storage.exists(checkpoint):
+            return True
+        # The first entry may have been cleaned up, and the file that names the last checkpoint is optional
+        return any(".checkpoint." in file.name for file in self.entries())
 
     def refresh(self) -> None:
         """Use the current version of the table."""
