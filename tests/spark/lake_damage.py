@@ -42,19 +42,21 @@ def lose_plans(root: Path) -> None:
     shutil.rmtree(root / "_runs")
 
 
-# Rows 0 and 1, as the Delta protocol has a deletion vector in the log: base 85 of a magic number and a RoaringTreemap
-_VECTOR = "^Bg9^0rr910000000000iXQKl0rr91000315c8Xg00031"
-_ROWS = {"storageType": "i", "pathOrInlineDv": _VECTOR, "sizeInBytes": 36, "cardinality": 2}
+#: Deletion vectors of rows 0 and 1: in the log, base 85 of a magic number and a RoaringTreemap; and in a file, which is
+#: not there.
+IN_LOG = {"storageType": "i", "pathOrInlineDv": "^Bg9^0rr910000000000iXQKl0rr91000315c8Xg00031"}
+IN_FILE = {"storageType": "u", "pathOrInlineDv": "vBn[lx{q8@P<9BNH/isA", "offset": 1}
 _FEATURES = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["deletionVectors"]}
 
 
-def delete_by_vector(root: Path, table: str, *, rows: bool = True) -> None:
+def delete_by_vector(root: Path, table: str, vector: dict[str, object] | None) -> None:
     """Delete two rows of a file, or only prepare the table for it, as Delta's own writer does."""
     log = entries(root, table)
     lines = [json.loads(line) for entry in log for line in entry.read_text().splitlines()]
     added = next(line["add"] for line in lines if "add" in line)
     removed = {name: added[name] for name in ("path", "partitionValues", "size", "dataChange")}
     lines = [{"protocol": {**_FEATURES, "writerFeatures": ["deletionVectors"]}}]
-    if rows:
-        lines += [{"remove": {**removed, "deletionTimestamp": 0}}, {"add": {**added, "deletionVector": _ROWS}}]
+    if vector is not None:
+        vector = {**vector, "sizeInBytes": 36, "cardinality": 2}
+        lines += [{"remove": {**removed, "deletionTimestamp": 0}}, {"add": {**added, "deletionVector": vector}}]
     (log[0].parent / f"{len(log):020}.json").write_text("\n".join(map(json.dumps, lines)))

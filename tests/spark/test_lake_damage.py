@@ -13,7 +13,7 @@ from msmqwire.spark import lake as lakes
 from msmqwire.spark.lake import LakeError
 from msmqwire.spark.lake.commit import Lake
 from msmqwire.spark.lake.storage import Storage
-from tests.spark.lake_damage import active, delete_by_vector, entries, flip, lose_plans, spoil
+from tests.spark.lake_damage import IN_FILE, IN_LOG, active, delete_by_vector, entries, flip, lose_plans, spoil
 from tests.spark.lake_runs import Stopped, contents, expected, run, stop, stopped_at
 
 FIRST = {"a": 3, "b": 5, "c": 1}
@@ -146,13 +146,16 @@ def test_a_merge_does_not_spread_damage(root: Path) -> None:
         Lake(Storage.of(root)).table("topology").merge()
 
 
-def test_rows_that_another_program_has_deleted_are_not_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("vector", [IN_LOG, IN_FILE])
+def test_rows_that_another_program_has_deleted_are_not_read(
+    tmp_path: Path, vector: dict[str, object], capsys: pytest.CaptureFixture[str]
+) -> None:
     """They stay in the files, so that a reader without deletion vectors has them, and a merge adds them again."""
     root = tmp_path / "lake"
     run(root, {"a": 6})
-    delete_by_vector(root, "topology", rows=False)
+    delete_by_vector(root, "topology", None)
     assert lakes.check(root) == []
-    delete_by_vector(root, "topology")
+    delete_by_vector(root, "topology", vector)
     message = re.escape(f"{root}/topology: another program has deleted rows of it by deletion vectors, which ")
     before = sorted(root.rglob("*"))
     for use in (lakes.check, lakes.repair, lakes.optimize, lakes.vacuum):

@@ -116,8 +116,7 @@ class LakeTable:
 
     def _check_deletions(self, delta: DeltaTable) -> None:
         """Refuse a table whose files have rows that are deleted: they would be read, and added again by a merge."""
-        features = delta.protocol().reader_features or ()
-        if "deletionVectors" in features and pa.table(delta.deletion_vectors()).num_rows:
+        if _has_deletions(delta):
             self._delta = None
             raise DeletionVectorsError(
                 f"{self._storage.path(self.name)}: another program has deleted rows of it by deletion vectors, which "
@@ -432,6 +431,19 @@ class LakeTable:
         """Make the entries of the log after a version durable."""
         if self._storage.is_local:
             self._storage.sync(self._log_after(before))
+
+
+def _has_deletions(delta: DeltaTable) -> bool:
+    """Whether files of a table have deletion vectors."""
+    if "deletionVectors" not in (delta.protocol().reader_features or ()):
+        return False
+    try:
+        return pa.table(delta.deletion_vectors()).num_rows > 0
+    except DeltaError as error:
+        if _OUT_OF_REACH.search(str(error)):
+            raise
+        # The file of one cannot be read
+        return True
 
 
 def _is_inside(name: str) -> bool:
