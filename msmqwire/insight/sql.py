@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from functools import partial
 from itertools import chain, count
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -25,8 +26,10 @@ if TYPE_CHECKING:
 __all__ = ["Condition", "SqlError", "connect"]
 
 _MEMORY = "1GB"
+_INTERRUPT_SECONDS = 0.1  # until a query that had not begun is interrupted again
 _TEXTS = re.compile(r"'(?:[^']|'')*'")
 _WORDS = re.compile(r"\w+")
+_Result = TypeVar("_Result")
 _UNKNOWN_TABLE = re.compile(r"Table with name (.+) does not exist!")
 
 
@@ -104,10 +107,14 @@ class Connection:
     def __init__(self, source: Source, options: ReadOptions, *, memory: str = _MEMORY, files: bool = False) -> None:
         self.readers: list[TablesReader] = []
         self._source, self._options = source, options
-        self._database = sandboxed(memory=memory, files=files)
+        self._database = _interruptible(lambda: self._opened(memory, files))
+
+    def _opened(self, memory: str, files: bool) -> duckdb.DuckDBPyConnection:
+        database = sandboxed(memory=memory, files=files)
         for name in TABLES:
             schema = arrow_schema(name, guid="text", dictionaries=False)
-            self._database.register(name, _Captured(schema, partial(self._read, name)))
+            database.register(name, _Captured(schema, partial(self._read, name)))
+        return database
 
     def _read(self, name: str, columns: tuple[str, ...]) -> TablesReader:
         reader = read_tables(self._source, [name], ReadOptions.of(self._options, {"columns": {name: columns}}))
@@ -137,11 +144,12 @@ class Connection:
 
     def batches(self, statement: str) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
         """The schema of a result, and its batches; errors as in ``query``, also while batches are read."""
-        reader = self.query(statement)
+        reader = _interruptible(lambda: self.query(statement), self._database)
 
         def rows() -> Iterator[pa.RecordBatch]:
             with _errors():
-                yield from reader
+                while (batch := _interruptible(lambda: next(reader, None), self._database)) is not None:
+                    yield batch
 
         return reader.schema, rows()
 
@@ -168,6 +176,18 @@ def _with_distinct_names(relation: duckdb.DuckDBPyRelation) -> duckdb.DuckDBPyRe
         return relation
     quoted = (name.replace('"', '""') for name in names)
     return relation.project(", ".join(f'#{at} AS "{name}"' for at, name in enumerate(quoted, 1)))
+
+
+def _interruptible(work: Callable[[], _Result], database: duckdb.DuckDBPyConnection | None = None) -> _Result:
+    """What DuckDB makes in another thread: in the main thread it holds signals back, and loses their exceptions."""
+    with ThreadPoolExecutor(1) as threads:
+        made = threads.submit(work)
+        try:
+            return made.result()
+        finally:
+            while database is not None and not made.done():
+                database.interrupt()
+                wait([made], _INTERRUPT_SECONDS)
 
 
 @contextlib.contextmanager
@@ -249,7 +269,7 @@ class Condition:
         if not self.tables:
             raise SqlError(f"no table has all of these columns: {', '.join(sorted(named))}")
         self._columns = frozenset(named)
-        self._database = sandboxed()
+        self._database = _interruptible(sandboxed)
         self._checked: pa.Schema | None = None
 
     def columns(self, table: str) -> tuple[str, ...]:
@@ -283,8 +303,11 @@ class Condition:
         return batch.filter(mask.combine_chunks(), null_selection_behavior="drop")
 
     def _found(self, statement: str, table: pa.Table) -> pa.Table:
-        with _errors():
+        def found() -> pa.Table:
             self._database.register("rows", table)
-            found = pa.RecordBatchReader.from_stream(self._database.sql(statement)).read_all()
+            rows = pa.RecordBatchReader.from_stream(self._database.sql(statement)).read_all()
             self._database.unregister("rows")
-        return found
+            return rows
+
+        with _errors():
+            return _interruptible(found, self._database)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ import pytest
 duckdb = pytest.importorskip("duckdb")
 
 from msmqwire.capture import TABLES, TablesReader, arrow_schema, read_table, read_tables  # noqa: E402
+from msmqwire.insight import sql  # noqa: E402
 from msmqwire.insight.sql import Condition, SqlError, _Captured, connect  # noqa: E402
 from tests.insight.captures import EXAMPLES, message, stream  # noqa: E402
 from tests.insight.captures import write as write_capture  # noqa: E402
@@ -158,6 +161,26 @@ def test_batches_have_the_schema_and_the_rows(captures: list[Path]) -> None:
             list(database.batches("SELECT CAST(label AS INT) FROM messages")[1])
         with pytest.raises(SqlError, match="the statement has no result; write a SELECT"):
             database.query("-- nothing")
+
+
+def _interrupting(work: Any) -> Any:
+    """The function, before which the main thread gets an interrupt."""
+
+    def interrupting(*values: Any) -> Any:
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        return work(*values)
+
+    return interrupting
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no signals of threads")
+@pytest.mark.parametrize("where", ["md5(x::VARCHAR) = label", "x < 3"])
+def test_an_interrupt_ends_a_query(captures: list[Path], where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The statement of the first case would take years."""
+    monkeypatch.setattr(sql, "read_tables", _interrupting(sql.read_tables))
+    statement = f"SELECT count(*) FROM messages, range(1000000000000000) r(x) WHERE {where}"
+    with connect(captures) as database, pytest.raises(KeyboardInterrupt):
+        list(database.batches(statement)[1])
 
 
 def test_a_connection_is_closed_with_its_block(captures: list[Path]) -> None:
