@@ -119,5 +119,6 @@ def test_text_is_made_of_some_thousand_rows_at_a_time(name: str) -> None:
 @pytest.mark.parametrize("form", ["parquet", "csv"])
 def test_nothing_is_left_to_a_finalizer(tmp_path: Path, form: str) -> None:
     """Python's development mode reports errors of finalizers, as Python 3.13 does."""
-    done = process("decode", LOCAL, "--table", "topology", "-q", "-o", tmp_path / f"x.{form}", env={"PYTHONDEVMODE": "1"})
+    out = tmp_path / f"x.{form}"
+    done = process("decode", LOCAL, "--table", "topology", "-q", "-o", out, env={"PYTHONDEVMODE": "1"})
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
