@@ -22,8 +22,22 @@ def integers(values: NDArray[np.integer], is_valid: NDArray[np.bool_] | None = N
     # pyarrow's stubs do not know the buffers of numpy's arrays, here and below
     type_: Any = pa.from_numpy_dtype(values.dtype)
     data: Any = np.ascontiguousarray(values)
-    bits: Any = None if is_valid is None else np.packbits(is_valid, bitorder="little")
-    return pa.Array.from_buffers(type_, len(data), [None if bits is None else pa.py_buffer(bits), pa.py_buffer(data)])
+    bits = None if is_valid is None else _bits(is_valid)
+    return pa.Array.from_buffers(type_, len(data), [bits, pa.py_buffer(data)])
+
+
+def booleans(values: NDArray[np.bool_]) -> Any:
+    """Booleans, none of them null."""
+    import pyarrow as pa
+
+    return pa.Array.from_buffers(pa.bool_(), len(values), [None, _bits(values)])
+
+
+def _bits(values: NDArray[np.bool_]) -> Any:
+    import pyarrow as pa
+
+    bits: Any = np.packbits(values, bitorder="little")
+    return pa.py_buffer(bits)
 
 
 def strings(values: Sequence[str]) -> Any:

@@ -14,8 +14,9 @@ import pyarrow as pa
 from msmqwire.capture import ReadOptions, TablesReader
 from msmqwire.capture.options import time_text
 from msmqwire.columns import UNFRAMED_BIT
+from msmqwire.columns.arrow_arrays import booleans, integers
 from msmqwire.columns.plain import guid_text, plain
-from msmqwire.insight.groups import BLOCK_SIZE, Groups, integers, numbers, pc
+from msmqwire.insight.groups import BLOCK_SIZE, Groups, numbers, pc, truths
 from msmqwire.insight.protocols import UNKNOWN
 from msmqwire.insight.rows import Files, Rows, seen_text
 from msmqwire.insight.rules import COLUMNS, LENGTH_FIELDS, RULES, SEVERITIES, Joined, Rule
@@ -106,9 +107,9 @@ def _with_captured(batch: pa.RecordBatch, block: Block) -> pa.RecordBatch:
     if lengths:
         at = np.full(batch.num_rows, -1, np.int64)
         at[[row for row, _, _ in lengths]] = np.arange(len(lengths))
-        taken = pc.if_else(pc.less(integers(at), 0), pa.scalar(None, pa.int64()), integers(at))
+        taken = integers(at, at >= 0)
         values = [integers(np.array([each[part] for each in lengths])).take(taken) for part in (1, 2)]
-    joined = pa.array(_are_joined(batch, block))
+    joined = booleans(_are_joined(batch, block))
     return pa.RecordBatch.from_arrays([*batch.columns, *values, joined], [*batch.schema.names, *_CAPTURED])
 
 
@@ -116,7 +117,7 @@ def _are_joined(batch: pa.RecordBatch, block: Block) -> NDArray[np.bool_]:
     joined, lost = np.zeros(batch.num_rows, np.bool_), block.payloads.lost
     if lost is not None:
         # The rows of a table are in the order of the block
-        rows = np.flatnonzero(numbers(batch.column("unrecognized").is_valid()))
+        rows = np.flatnonzero(truths(batch.column("unrecognized").is_valid()))
         joined[rows] = block.capture.is_present("joined")[lost & UNFRAMED_BIT != 0]
     return joined
 
@@ -127,7 +128,7 @@ def _lengths_at_fault(batch: pa.RecordBatch, block: Block) -> Iterator[tuple[int
     if fault.null_count == len(fault):
         return
     fields = plain(pc.struct_field(fault, "field"))
-    chosen = np.flatnonzero(numbers(pc.is_in(fields, pa.array(sorted(LENGTH_FIELDS)))))
+    chosen = np.flatnonzero(truths(pc.is_in(fields, pa.array(sorted(LENGTH_FIELDS)))))
     offsets = numbers(pc.struct_field(fault, "offset"))
     frames, starts = (numbers(plain(batch.column(name))) for name in ("frame", "stream_offset"))
     all_frames, all_starts = (np.asarray(block.capture[name]) for name in ("frame", "stream_offset"))
@@ -226,9 +227,9 @@ class Detector:
         packets = np.zeros(batch.num_rows, np.bool_)
         for side in _PORTS:
             ports = pa.array({ends[1] for ends in self._unknown}, batch.schema.field(side).type)
-            packets |= numbers(pc.is_in(batch.column(side), ports)) != 0
+            packets |= truths(pc.is_in(batch.column(side), ports))
         if "unrecognized" in batch.schema.names:
-            packets &= numbers(batch.column("unrecognized").is_null()) != 0
+            packets &= truths(batch.column("unrecognized").is_null())
         rows = Rows(_chosen(batch, packets), self._files)
         columns = [rows[name].to_pylist() for name in ("src", "src_port", "dst", "dst_port")]
         for ends in set(zip(*columns, strict=True)):
@@ -238,7 +239,7 @@ class Detector:
     def _add_answers(self, batch: pa.RecordBatch) -> None:
         """Add packets whose addresses and ports are those of a probe in the opposite direction."""
         ports = pa.array({ends[3] for ends in self._probes}, batch.schema.field("dst_port").type)
-        rows = Rows(_chosen(batch, numbers(pc.is_in(batch.column("dst_port"), ports)) != 0), self._files)
+        rows = Rows(_chosen(batch, truths(pc.is_in(batch.column("dst_port"), ports))), self._files)
         columns = [rows[name].to_pylist() for name in ("src", "src_port", "dst", "dst_port")]
         answers: dict[str, list[int]] = {}
         evidence: dict[str, list[dict[str, Any]]] = {}
@@ -289,7 +290,7 @@ class Detector:
 
 
 def _chosen(batch: pa.RecordBatch, mask: NDArray[np.bool_]) -> pa.RecordBatch:
-    return batch if mask.all() else batch.filter(pc.not_equal(integers(mask.astype(np.int64)), 0))
+    return batch if mask.all() else batch.filter(booleans(mask))
 
 
 def _values(rows: Rows, *, between_hosts: bool = True, answer: bool = False) -> dict[str, Any]:

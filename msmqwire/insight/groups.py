@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 
+from msmqwire.columns.arrow_arrays import integers
 from msmqwire.insight._column import NULL_NUMBER, Column
 from msmqwire.insight._group_table import GroupTable
 
@@ -128,17 +129,7 @@ def _array(values: Any, type: pa.DataType) -> Any:
         texts = pa.array(values)
         # large binary, which is cast to 16 bytes by way of binary
         return texts.cast(pa.binary()).cast(type) if pa.types.is_fixed_size_binary(type) else texts.cast(type)
-    array = integers(values)
-    missing = values == NULL_NUMBER
-    if missing.any():
-        array = pc.if_else(pa.array(missing), pa.scalar(None, pa.int64()), array)
-    return array.cast(type)
-
-
-def integers(values: NDArray[np.int64]) -> Any:
-    """Integers as an Arrow array."""
-    data: Any = np.ascontiguousarray(values, np.int64)
-    return pa.Array.from_buffers(pa.int64(), len(data), [None, pa.py_buffer(data)])
+    return integers(values, values != NULL_NUMBER).cast(type)
 
 
 def numbers(values: Any) -> NDArray[np.int64]:
@@ -151,3 +142,8 @@ def numbers(values: Any) -> NDArray[np.int64]:
     if not len(values):
         return np.zeros(0, np.int64)
     return np.frombuffer(values.buffers()[1], np.int64, len(values) + values.offset)[values.offset :]
+
+
+def truths(mask: Any) -> NDArray[np.bool_]:
+    """An array of booleans as numpy, null as false."""
+    return numbers(mask).astype(np.bool_)

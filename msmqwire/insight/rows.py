@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from msmqwire.columns.arrow_arrays import integers
 from msmqwire.columns.plain import equals_guid, plain
 from msmqwire.insight._column import NULL_NUMBER, Column
-from msmqwire.insight.groups import integers, numbers, pc
+from msmqwire.insight.groups import numbers, pc, truths
 from msmqwire.wire.guids import NIL
 
 if TYPE_CHECKING:
@@ -140,10 +141,10 @@ class Rows:
         """Which rows have this text in a column; in a dictionary each value is compared once."""
         column = self._keys(name)
         if not pa.types.is_dictionary(column.type):
-            return numbers(pc.equal(column, value)).astype(np.bool_)
+            return truths(pc.equal(column, value))
         if not len(column.dictionary):
             return np.zeros(len(self), np.bool_)
-        matching = numbers(pc.equal(column.dictionary, value)).astype(np.bool_)
+        matching = truths(pc.equal(column.dictionary, value))
         places = self.array(name)
         found: NDArray[np.bool_] = matching[np.maximum(places, 0)] & (places != NULL_NUMBER)
         return found
@@ -151,10 +152,7 @@ class Rows:
     @cached_property
     def faults(self) -> NDArray[np.bool_]:
         """Which rows have a fault."""
-        fault = self["fault"]
-        if fault.null_count == len(fault):
-            return np.zeros(len(fault), np.bool_)
-        return numbers(fault.is_valid()).astype(np.bool_)
+        return has_value(self["fault"])
 
     @cached_property
     def minute(self) -> NDArray[np.int64]:
@@ -180,6 +178,11 @@ class Rows:
         """As ``table``, with a row for each item of a column of lists, in the column ``name``."""
         table = self.table(**columns).take(pc.list_parent_indices(lists))
         return table.append_column(name, plain(pc.list_flatten(lists)))
+
+
+def has_value(column: Any) -> NDArray[np.bool_]:
+    """Which rows of a column have a value; most columns have none at all."""
+    return np.zeros(len(column), np.bool_) if column.null_count == len(column) else truths(column.is_valid())
 
 
 def own_managers(table: str, rows: Rows) -> tuple[Any, Any]:

@@ -13,11 +13,12 @@ from uuid import UUID
 import numpy as np
 import pyarrow as pa
 
+from msmqwire.columns.arrow_arrays import booleans, integers
 from msmqwire.columns.plain import equals_guid, plain
 from msmqwire.insight.bodies import executable_kind
-from msmqwire.insight.groups import integers, numbers, pc
+from msmqwire.insight.groups import numbers, pc, truths
 from msmqwire.insight.protocols import UNKNOWN, protocol_of
-from msmqwire.insight.rows import MINUTE, PORT, Rows, own_managers
+from msmqwire.insight.rows import MINUTE, PORT, Rows, has_value, own_managers
 from msmqwire.mqqb.readable import DOTNET_HEADER
 
 if TYPE_CHECKING:
@@ -141,29 +142,21 @@ COLUMNS = {
 # Suspects: which rows may match
 
 
-def _with_faults(batch: pa.RecordBatch) -> NDArray[np.bool_]:
-    return _has_value(batch.column("fault"))
+def _with(column: str) -> Callable[[pa.RecordBatch], NDArray[np.bool_]]:
+    return lambda batch: has_value(batch.column(column))
 
 
 def _where(column: str, compare: str, value: Any) -> Callable[[pa.RecordBatch], NDArray[np.bool_]]:
     """Rows whose value in a column compares so with another one."""
 
     def suspects(batch: pa.RecordBatch) -> NDArray[np.bool_]:
-        return _bools(getattr(pc, compare)(plain(batch.column(column)), value))
+        return truths(getattr(pc, compare)(plain(batch.column(column)), value))
 
     return suspects
 
 
 def _with_guid(column: str, guid: UUID) -> Callable[[pa.RecordBatch], NDArray[np.bool_]]:
-    return lambda batch: _bools(equals_guid(plain(batch.column(column)), guid))
-
-
-def _with_rule(batch: pa.RecordBatch) -> NDArray[np.bool_]:
-    return _has_value(batch.column("rule"))
-
-
-def _with_unrecognized(batch: pa.RecordBatch) -> NDArray[np.bool_]:
-    return _has_value(batch.column("unrecognized"))
+    return lambda batch: truths(equals_guid(plain(batch.column(column)), guid))
 
 
 def _with_manager(batch: pa.RecordBatch) -> NDArray[np.bool_]:
@@ -185,15 +178,6 @@ def _with_first_byte(values: bytes) -> Callable[[pa.RecordBatch], NDArray[np.boo
         return found
 
     return lambda batch: of(batch.column("body")) | of(batch.column("compound_body"))
-
-
-def _has_value(column: Any) -> NDArray[np.bool_]:
-    return np.zeros(len(column), np.bool_) if column.null_count == len(column) else _bools(column.is_valid())
-
-
-def _bools(mask: Any) -> NDArray[np.bool_]:
-    found: NDArray[np.bool_] = numbers(mask) != 0
-    return found
 
 
 # Matches: which of them do
@@ -219,13 +203,9 @@ def _envelope(_: str, rows: Rows, __: tuple[str, ...], *, harmless: bool) -> Mat
     length, after = _lengths(rows)
     # DataLength counts UTF-16 code units: doubled in 32 bits, the length of a check becomes one that fits the packet
     doubled = numbers(length) * 2
-    fits = (numbers(length) >= _WRAPS) & (doubled % (1 << 32) <= numbers(after)) & (numbers(length.is_valid()) != 0)
-    mask = pc.and_(pc.equal(_fault(rows, "field"), _ENVELOPE), _mask(fits if harmless else ~fits))
+    fits = (numbers(length) >= _WRAPS) & (doubled % (1 << 32) <= numbers(after)) & truths(length.is_valid())
+    mask = pc.and_(pc.equal(_fault(rows, "field"), _ENVELOPE), booleans(fits if harmless else ~fits))
     return mask, {**_hosts(rows), "length": length}
-
-
-def _mask(values: np.ndarray[Any, np.dtype[np.bool_]]) -> Any:
-    return pc.not_equal(integers(values.astype(np.int64)), 0)
 
 
 def _overflow(_: str, rows: Rows, __: tuple[str, ...]) -> Match:
@@ -240,7 +220,7 @@ def _connection_probe(_: str, rows: Rows, __: tuple[str, ...]) -> Match:
     mask = pc.and_(mask, equals_guid(rows["client_guid"], _PRINTED_CLIENT))
     mask = pc.and_(mask, equals_guid(rows["server_guid"], _PRINTED_SERVER))
     # A server may answer with the same packet
-    return pc.and_(mask, _mask(~_from_server(rows))), _hosts(rows)
+    return pc.and_(mask, booleans(~_from_server(rows))), _hosts(rows)
 
 
 def _from_server(rows: Rows) -> NDArray[np.bool_]:
@@ -310,7 +290,7 @@ def _other_protocol(_: str, rows: Rows, __: tuple[str, ...]) -> Match:
     from_server = _from_server(rows)
     asked = {each for each, server in zip(ends, from_server, strict=True) if not server}
     answers = [(dst, dst_port, src, src_port) in asked for src, src_port, dst, dst_port in ends]
-    mask = pc.and_(names.is_valid(), _mask(~(from_server & np.array(answers, np.bool_))))
+    mask = pc.and_(names.is_valid(), booleans(~(from_server & np.array(answers, np.bool_))))
     # After the beginning of a stream, or of what was captured of it, bytes that are not recognized may be the rest of a
     # packet
     begins = pc.equal(rows["stream_offset"], 0)
@@ -323,7 +303,7 @@ def _unexpected(_: str, rows: Rows, expected: tuple[str, ...]) -> Match:
     known = [ip_network(name, strict=False) for name in expected]
     encoded = rows["src"].dictionary_encode()
     strange = [not _is_among(address, known) for address in encoded.dictionary.to_pylist()] or [False]
-    mask = pc.and_(pc.equal(rows["type"], "reply"), _mask(np.array(strange)[numbers(encoded.indices)]))
+    mask = pc.and_(pc.equal(rows["type"], "reply"), booleans(np.array(strange)[numbers(encoded.indices)]))
     return mask, _hosts(rows)
 
 
@@ -353,7 +333,7 @@ RULES: tuple[Rule, ...] = (
         reference=_CVE,
         source="https://securityintelligence.com/posts/msmq-queuejumper-rce-vulnerability-technical-analysis/",
         tables=("messages",),
-        suspects=_with_faults,
+        suspects=_with("fault"),
         match=partial(_envelope, harmless=False),
         category="Attempted Administrator Privilege Gain",
     ),
@@ -364,7 +344,7 @@ RULES: tuple[Rule, ...] = (
         reference=_CVE,
         source="metasploit-framework: modules/auxiliary/scanner/msmq/cve_2023_21554_queuejumper.rb, message_malformed",
         tables=("messages",),
-        suspects=_with_faults,
+        suspects=_with("fault"),
         match=partial(_envelope, harmless=True),
         category="Attempted Information Leak",
         probe=True,
@@ -380,7 +360,7 @@ RULES: tuple[Rule, ...] = (
         reference="CWE-190",
         source="[MS-MQMQ] 2.2.20, [MS-MQRR] 2.2.5.1.2",
         tables=("messages",),
-        suspects=_with_faults,
+        suspects=_with("fault"),
         match=_overflow,
         category="Attempted Administrator Privilege Gain",
     ),
@@ -467,7 +447,7 @@ RULES: tuple[Rule, ...] = (
         reference="[MS-MQCN] 3.2.5",
         source="the judgement of msmqwire.notification, as far as captures show it",
         tables=("notifications",),
-        suspects=_with_rule,
+        suspects=_with("rule"),
         match=_refused,
         category="Potentially Bad Traffic",
     ),
@@ -502,7 +482,7 @@ RULES: tuple[Rule, ...] = (
         source="the first bytes of HTTP (RFC 9112, 9113), TLS (RFC 8446), SSH (RFC 4253), SMB ([MS-SMB2] 2.1), "
         "RDP ([MS-RDPBCGR] 2.2.1)",
         tables=("messages",),
-        suspects=_with_unrecognized,
+        suspects=_with("unrecognized"),
         match=_other_protocol,
         category="Detection of a Network Scan",
         probe=True,

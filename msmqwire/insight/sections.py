@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from msmqwire.columns.arrow_arrays import booleans, integers
 from msmqwire.columns.plain import plain
 from msmqwire.insight._column import NULL_NUMBER, Column
-from msmqwire.insight.groups import integers, numbers, pc
+from msmqwire.insight.groups import numbers, pc, truths
 from msmqwire.insight.rows import Rows
 from msmqwire.insight.rules import NEGATIVE, probes, shown_managers
 from msmqwire.mqqb.session_headers import SESSION_KINDS
@@ -277,7 +278,7 @@ def _faults(name: str, rows: Rows) -> Contributions:
         "src": rows.column("src"),
     }  # fmt: skip
     yield Contribution("problems", columns)
-    is_gap = numbers(pc.equal(code, "incomplete")).astype(np.bool_)
+    is_gap = truths(pc.equal(code, "incomplete"))
     yield from _event("gap", rows, is_gap, Column(where))
     detail = pc.binary_join_element_wise(code, where, " ")
     yield from _event("fault", rows, ~is_gap, Column(detail))
@@ -305,7 +306,7 @@ def _probes(name: str, rows: Rows) -> tuple[NDArray[np.bool_], list[Contribution
     found = np.zeros(len(rows), np.bool_)
     events: list[Contribution] = []
     for rule, mask in probes(name, rows):
-        matching = numbers(pc.fill_null(mask, False)).astype(np.bool_)
+        matching = truths(mask)
         found |= matching
         events += _event("probe", rows, matching, _all(rows, rule))
     return found, events
@@ -315,8 +316,7 @@ def _of_notifications(rows: Rows) -> Contributions:
     is_first = rows.array("version") == 1
     roles = _whole(np.where(is_first, _DIRECTORY_SERVER, _QUEUE_MANAGER))
     # Anyone can send what no receiver applies
-    shows = numbers(pc.fill_null(pc.not_equal(rows["outcome"], Outcome.DISREGARDED), True)).astype(np.bool_)
-    shows &= ~rows.faults
+    shows = ~rows.faults & ~truths(pc.equal(rows["outcome"], Outcome.DISREGARDED))
     # Their packets are counted as messages
     yield from _host(rows, roles, _all(rows, _BIT_OF["change notification"]), shows, packets=0)
     yield from _conversation(rows, packets=0, changes=1)
@@ -342,17 +342,14 @@ def _names(rows: Rows, shows: NDArray[np.bool_]) -> pa.Table:
         chosen = np.flatnonzero(ids == propid)
         at = np.full(len(rows), -1, np.int64)
         at[parents[chosen]] = chosen
-        missing = pc.equal(integers(at), -1)
-        return plain(pc.struct_field(items, member)).take(
-            pc.if_else(missing, pa.scalar(None, pa.int64()), integers(at))
-        )
+        return plain(pc.struct_field(items, member)).take(integers(at, at >= 0))
 
     is_machine = pc.equal(rows["object"], "machine")
     guid = pc.if_else(is_machine, rows["object_guid"], of_rows(PROPID_Q_QMID, "guid"))
     path = pc.coalesce(of_rows(PROPID_QM_PATHNAME, "text"), of_rows(PROPID_Q_PATHNAME, "text"), rows["path_name"])
     name = pc.replace_substring_regex(path, r"\\.*", "")
     return rows.table(
-        pc.and_(pc.and_(guid.is_valid(), name.is_valid()), pc.not_equal(integers(shows.astype(np.int64)), 0)),
+        pc.and_(pc.and_(guid.is_valid(), name.is_valid()), booleans(shows)),
         queue_manager=guid,
         address=pa.scalar(None, pa.string()),
         name=name,
@@ -389,7 +386,7 @@ def _are_foreign(rows: Rows) -> NDArray[np.bool_]:
     if not rows.faults.any():
         return rows.faults
     code = plain(pc.struct_field(rows["fault"], "code"))
-    return numbers(pc.fill_null(pc.equal(code, "bad_signature"), False)).astype(np.bool_)
+    return truths(pc.equal(code, "bad_signature"))
 
 
 def _acknowledgments(rows: Rows) -> Contributions:
@@ -414,7 +411,7 @@ def _queues(rows: Rows, size: NDArray[np.int64]) -> Contributions:
     columns = {"queue": rows.column("destination_queue"), "source_queue_manager": rows.column("source_queue_manager")}
     columns |= {"sender": rows.column("src"), "dst": rows.column("dst"), "bytes": _whole(size)}
     if several.null_count < len(several):
-        one &= ~numbers(several.is_valid()).astype(np.bool_)
+        one &= ~truths(several.is_valid())
         common = {"sender": rows["src"], "dst": rows["dst"], "bytes": integers(size)}
         common["source_queue_manager"] = rows["source_queue_manager"]
         yield from _of_table("flows", rows.exploded(several, "queue", **common))
@@ -440,7 +437,7 @@ def _managers(table: str, rows: Rows, evidence: Column) -> Contributions:
     guid, shown = shown_managers(table, rows)
     columns = {"queue_manager": rows.column("source_queue_manager") if table == "messages" else Column(guid)}
     columns |= {"address": rows.column("src"), "name": _all(rows, None), "evidence": evidence}
-    yield Contribution("queue_managers", columns, numbers(shown).astype(np.bool_))
+    yield Contribution("queue_managers", columns, truths(shown))
 
 
 def _session(rows: Rows, size: NDArray[np.int64], messages: Column, refused: Column) -> Contributions:

@@ -14,7 +14,7 @@ from msmqwire.capture import ReadOptions, read_tables
 from msmqwire.columns.plain import guid_text, records
 from msmqwire.errors import counted
 from msmqwire.insight._column import Column
-from msmqwire.insight.groups import BLOCK_SIZE, Groups, numbers, pc
+from msmqwire.insight.groups import BLOCK_SIZE, Groups, numbers, pc, truths
 from msmqwire.insight.rows import FRAMES, Files, Rows
 from msmqwire.insight.sections import COLUMNS, FLOWS, SECTIONS, Section, contributions
 from msmqwire.insight.views import conversations, hosts, timeline
@@ -208,7 +208,7 @@ class Summary:
     def rows(self, table: str) -> int:
         """The rows of a table that were added."""
         totals = self.section("totals")
-        return int(numbers(totals["rows"])[numbers(pc.equal(totals["in_table"], table)).astype(bool)].sum())
+        return int(numbers(totals["rows"])[truths(pc.equal(totals["in_table"], table))].sum())
 
 
 def _concatenated(batches: list[pa.RecordBatch]) -> pa.RecordBatch:

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from msmqwire.insight.groups import integers, numbers, pc
+from msmqwire.columns.arrow_arrays import integers
+from msmqwire.insight.groups import numbers, pc
 from msmqwire.insight.sections import EVIDENCE, ROLES
 
 _MOST_QUEUES = 10

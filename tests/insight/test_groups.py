@@ -10,8 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from msmqwire.columns.arrow_arrays import booleans, integers
 from msmqwire.insight._group_table import MOST_PLACES
-from msmqwire.insight.groups import Groups, integers, numbers
+from msmqwire.insight.groups import Groups, numbers, truths
 
 Row = tuple[str, int, int]
 
@@ -214,3 +215,9 @@ def test_integers_of_arrays() -> None:
         made = integers(values)
         assert made.type == pa.int64()
         assert made.to_pylist() == values.tolist()
+
+
+def test_masks_of_arrays() -> None:
+    for mask in (np.arange(9) % 3 == 0, np.zeros(0, np.bool_)):
+        assert booleans(mask).to_pylist() == truths(booleans(mask)).tolist() == mask.tolist()
+    assert truths(pa.array([True, None, False])).tolist() == [True, False, False]
