@@ -271,6 +271,20 @@ cdef int put_group(Builder builder, str name, object group) except -1:
 cdef class SessionPacket(MessagePacket):
     """The base class of the packets of sessions."""
 
+    def __init__(self, **values):
+        cdef Builder builder = Builder(session=True)
+        cdef str kind = kind_of(type(self))
+        cdef dict defaults = SESSION_DEFAULTS[kind]
+        unknown = values.keys() - defaults.keys()
+        missing = [name for name, default in defaults.items() if default is ... and name not in values]
+        if unknown or missing:
+            wrong = f"has no {', '.join(sorted(unknown))}" if unknown else f"needs {', '.join(missing)}"
+            raise TypeError(f"{type(self).__name__} {wrong}")
+        builder.put("kind", kind)
+        for name, value in {**defaults, **values}.items():
+            builder.put(name, value)
+        attach(self, builder.packed())
+
     def __getattr__(self, str name):
         if name in SESSION_READABLE or name in SESSION_DEFAULTS[kind_of(type(self))]:
             return value_of(&self.header, self.owner, self.data, name, True)
@@ -300,9 +314,6 @@ cdef class EstablishConnection(SessionPacket):
 
     __signature__ = keywords(SESSION_DEFAULTS["establish_connection"])
 
-    def __init__(self, **values):
-        build_session(self, values)
-
 
 cdef class ConnectionParameters(SessionPacket):
     """Timeouts in milliseconds and the window of a session in messages: [MS-MQQB] 2.2.2.
@@ -316,26 +327,17 @@ cdef class ConnectionParameters(SessionPacket):
 
     __signature__ = keywords(SESSION_DEFAULTS["connection_parameters"])
 
-    def __init__(self, **values):
-        build_session(self, values)
-
 
 cdef class SessionAck(SessionPacket):
     """What has arrived in a session: [MS-MQQB] 2.2.6."""
 
     __signature__ = keywords(SESSION_DEFAULTS["session_ack"])
 
-    def __init__(self, **values):
-        build_session(self, values)
-
 
 cdef class Ping(SessionPacket):
     """The datagram that asks whether a session would be accepted, and the answer to it: [MS-MQQB] 2.2.7."""
 
     __signature__ = keywords(SESSION_DEFAULTS["ping"])
-
-    def __init__(self, **values):
-        build_session(self, values)
 
 
 cdef dict SESSION_CLASSES = dict(zip(SESSION_DEFAULTS, (Ping, EstablishConnection, ConnectionParameters, SessionAck)))
@@ -345,22 +347,6 @@ cdef str kind_of(type class_):
     for kind, known in SESSION_CLASSES.items():
         if known is class_:
             return kind
-
-
-cdef int build_session(SessionPacket packet, dict values) except -1:
-    cdef Builder builder = Builder(session=True)
-    cdef str kind = kind_of(type(packet))
-    cdef dict defaults = SESSION_DEFAULTS[kind]
-    unknown = values.keys() - defaults.keys()
-    missing = [name for name, default in defaults.items() if default is ... and name not in values]
-    if unknown or missing:
-        wrong = f"has no {', '.join(sorted(unknown))}" if unknown else f"needs {', '.join(missing)}"
-        raise TypeError(f"{type(packet).__name__} {wrong}")
-    builder.put("kind", kind)
-    for name, value in {**defaults, **values}.items():
-        builder.put(name, value)
-    attach(packet, builder.packed())
-    return 0
 
 
 # --- decode and encode ---
