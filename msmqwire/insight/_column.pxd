@@ -1,8 +1,7 @@
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t
 
-from msmqwire.columns._arrow cimport ArrowArray
-from msmqwire.columns._buffer cimport Buffer
+from msmqwire.columns._payloads cimport Payloads
 from msmqwire.columns.payload_table cimport Span
 
 cdef enum:
@@ -16,6 +15,7 @@ cdef enum:
 
 cdef class Column:
     cdef readonly object type
+    cdef readonly object array    # of the numbers
     cdef size_t count
     cdef const int64_t* numbers   # the value of each row; of a text its place in ``values``, of a GUID 0; or ABSENT
     cdef size_t step              # 0: all rows have the first number
@@ -24,8 +24,7 @@ cdef class Column:
     cdef size_t distinct
     cdef bint has_long
     cdef const uint8_t* guids     # NULL unless the values are GUIDs
-    cdef Buffer memory            # of the numbers, if they are our own
-    cdef object owner
+    cdef object owner             # of the texts or the GUIDs
 
-    cdef int hold_guids(self, const ArrowArray* array, int64_t* numbers) except -1
-    cdef int hold_texts(self, Buffer spans, size_t distinct) except -1
+    cdef int hold_numbers(self, object numbers) except -1
+    cdef int hold_texts(self, Payloads texts) except -1

@@ -5,17 +5,20 @@ A text has two words: its bytes and its size if it has at most 15 bytes, and els
 
 from inspect import signature
 
-from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.stddef cimport size_t
-from libc.stdint cimport int64_t, uint8_t
-from libc.string cimport memcpy, memset
+from libc.stdint cimport int64_t, uint8_t, uintptr_t
+from libc.string cimport memcpy
 
-from msmqwire.columns._arrow cimport ArrowArray, ArrowSchema
 from msmqwire.columns._buffer cimport Buffer, allocate, allocate_zeroed
-from msmqwire.columns.payload_table cimport Span
-from msmqwire.insight._values cimport ABSENT, is_text, read_numbers, read_texts
+from msmqwire.columns._payloads cimport Payloads
+from msmqwire.columns.payload_table cimport Span, payload_at
+from msmqwire.insight._values cimport ABSENT
 
 import numpy as np
+import pyarrow as pa
+from pyarrow import types
+
+from msmqwire.insight import arrays
 
 if False:  # for type checkers: see stubs.py
     from typing import Any
@@ -24,6 +27,15 @@ if False:  # for type checkers: see stubs.py
 
 #: The number of a null value.
 NULL_NUMBER: int = ABSENT
+cdef object GUIDS = pa.binary(GUID_SIZE)
+
+
+cdef bint is_text(object type):
+    return types.is_string(type) or types.is_large_string(type) or types.is_binary(type) or types.is_large_binary(type)
+
+
+cdef bint is_number(object type):
+    return types.is_integer(type) or types.is_boolean(type) or types.is_timestamp(type) or types.is_null(type)
 
 
 cdef class Column:
@@ -38,82 +50,79 @@ cdef class Column:
     ----------
     type : pyarrow.DataType
         Of the values.
+    array : array of int64
+        The numbers of the rows: values, places of texts, 0 for GUIDs; ``NULL_NUMBER`` for null.
     """
 
     type: Any
+    array: NDArray[np.int64]
 
     __signature__ = signature(lambda array: None)
 
     def __init__(self, array: Any) -> None:
-        cdef const ArrowSchema* schema
-        cdef const ArrowArray* values
-        cdef const ArrowArray* texts
-        cdef int64_t* numbers
+        cdef int64_t[::1] places
         cdef size_t i
-        capsules = array.__arrow_c_array__()
-        schema = <const ArrowSchema*>PyCapsule_GetPointer(capsules[0], "arrow_schema")
-        values = <const ArrowArray*>PyCapsule_GetPointer(capsules[1], "arrow_array")
         self.type = array.type
-        self.count = <size_t>values.length
-        self.step = 1
-        self.memory = allocate(self.count * INT64_SIZE)
-        numbers = <int64_t*>self.memory.data
-        self.numbers = numbers
-        self.owner = capsules
-        if schema.dictionary != NULL:
+        if types.is_dictionary(array.type):
             self.type = array.type.value_type
-            read_numbers(schema.format, values, numbers)
-            texts = values.dictionary
-            if not is_text(schema.dictionary.format):
+            if not is_text(self.type):
                 raise TypeError(f"rows cannot be grouped by a dictionary of {self.type}")
-            self.hold_texts(read_texts(schema.dictionary.format, texts), <size_t>texts.length)
-        elif schema.format == b"w:16":
-            self.hold_guids(values, numbers)
+            self.hold_texts(Payloads.of_texts(array.dictionary))
+            self.hold_numbers(np.array(arrays.numbers(array.indices, NULL_NUMBER)))
+        elif is_text(self.type):
+            self.hold_texts(Payloads.of_texts(array))
+            self.hold_numbers(np.arange(len(array)))
+        elif self.type == GUIDS:
+            # An array without rows may have no bytes
+            self.guids = b""
+            if len(array):
+                self.guids = <const uint8_t*><uintptr_t>array.buffers()[1].address + GUID_SIZE * <size_t>array.offset
+            self.owner = array
+            self.hold_numbers(np.zeros(len(array), np.int64))
+            if array.null_count:
+                self.array[arrays.truths(array.is_null())] = NULL_NUMBER
             return
-        elif is_text(schema.format):
-            self.hold_texts(read_texts(schema.format, values), self.count)
-            for i in range(self.count):
-                numbers[i] = <int64_t>i
+        elif is_number(self.type):
+            self.hold_numbers(arrays.numbers(array, NULL_NUMBER))
+            return
         else:
-            read_numbers(schema.format, values, numbers)
-            return
+            raise TypeError(f"rows cannot be grouped by {self.type}")
+        places = self.array
         for i in range(self.count):
-            if numbers[i] == ABSENT:
+            if places[i] == ABSENT:
                 continue
-            if not 0 <= numbers[i] < <int64_t>self.distinct:
+            if not 0 <= places[i] < <int64_t>self.distinct:
                 raise ValueError(f"index {i} of the Arrow dictionary is outside its values")
-            if self.values[numbers[i]].data == NULL:
-                numbers[i] = ABSENT
+            if self.values[places[i]].data == NULL:
+                places[i] = ABSENT
 
-    cdef int hold_guids(self, const ArrowArray* array, int64_t* numbers) except -1:
-        cdef const uint8_t* bits = <const uint8_t*>array.buffers[0]
-        cdef size_t offset = <size_t>array.offset
-        cdef size_t i
-        memset(numbers, 0, self.count * INT64_SIZE)
-        if bits != NULL:
-            for i in range(self.count):
-                if not bits[(offset + i) >> 3] >> ((offset + i) & 7) & 1:
-                    numbers[i] = ABSENT
-        # An array without rows may have no bytes
-        self.guids = <const uint8_t*>b"" if self.count == 0 else <const uint8_t*>array.buffers[1] + GUID_SIZE * offset
+    cdef int hold_numbers(self, object numbers) except -1:
+        """Have a contiguous array of int64."""
+        cdef const int64_t[::1] view = numbers
+        self.array, self.count, self.step = numbers, <size_t>view.shape[0], 1
+        self.numbers = &view[0] if self.count else NULL
         return 0
 
-    cdef int hold_texts(self, Buffer spans, size_t distinct) except -1:
+    cdef int hold_texts(self, Payloads texts) except -1:
         """Have texts, and their words."""
-        cdef const Span* texts = <const Span*>spans.data
+        cdef size_t distinct = texts.table.count
+        cdef Buffer spans = allocate(distinct * sizeof(Span))
         cdef Buffer words = allocate_zeroed(distinct * TEXT_SIZE)
         cdef uint8_t* word = words.data
+        cdef Span* text = <Span*>spans.data
         cdef size_t i
+        self.values, self.words, self.distinct = text, <const int64_t*>words.data, distinct
         for i in range(distinct):
-            if texts[i].size > SIZE_AT:
+            text[0] = payload_at(&texts.table, i)
+            if text.size > SIZE_AT:
                 word[SIZE_AT] = LONG
                 self.has_long = True
-            elif texts[i].data != NULL:
-                memcpy(word, texts[i].data, texts[i].size)
-                word[SIZE_AT] = <uint8_t>texts[i].size
+            elif text.data != NULL:
+                memcpy(word, text.data, text.size)
+                word[SIZE_AT] = <uint8_t>text.size
             word += TEXT_SIZE
-        self.values, self.words, self.distinct = texts, <const int64_t*>words.data, distinct
-        self.owner = (self.owner, spans, words)
+            text += 1
+        self.owner = (texts, spans, words)
         return 0
 
     def __len__(self) -> int:
@@ -122,13 +131,9 @@ cdef class Column:
     @staticmethod
     def of_numbers(numbers: NDArray[np.int64], type: Any) -> Column:
         """The column of a contiguous array of int64, which is not copied."""
-        cdef const int64_t[::1] view = numbers
         cdef Column column = Column.__new__(Column)
         column.type = type
-        column.count = <size_t>view.shape[0]
-        column.numbers = &view[0] if column.count else NULL
-        column.step = 1
-        column.owner = numbers
+        column.hold_numbers(numbers)
         return column
 
     @staticmethod
@@ -138,7 +143,7 @@ cdef class Column:
         cdef Column column = Column.__new__(Column)
         cdef Buffer spans = allocate((one.distinct + other.distinct) * sizeof(Span))
         cdef Buffer words = allocate((one.distinct + other.distinct) * TEXT_SIZE)
-        cdef int64_t* numbers
+        cdef int64_t[::1] places
         cdef int64_t number
         cdef size_t i
         if one.values == NULL or other.values == NULL:
@@ -149,15 +154,15 @@ cdef class Column:
         memcpy(spans.data + one.distinct * sizeof(Span), other.values, other.distinct * sizeof(Span))
         memcpy(words.data, one.words, one.distinct * TEXT_SIZE)
         memcpy(words.data + one.distinct * TEXT_SIZE, other.words, other.distinct * TEXT_SIZE)
-        column.memory = allocate(one.count * INT64_SIZE)
-        numbers = <int64_t*>column.memory.data
-        column.type, column.count, column.numbers, column.step = one.type, one.count, numbers, 1
+        column.type = one.type
+        column.hold_numbers(np.empty(one.count, np.int64))
         column.values, column.words = <const Span*>spans.data, <const int64_t*>words.data
         column.distinct, column.has_long = one.distinct + other.distinct, one.has_long or other.has_long
         column.owner = (spans, words, one, other)
+        places = column.array
         for i in range(column.count):
             number = one.numbers[i * one.step] if choice[i] else other.numbers[i * other.step]
-            numbers[i] = number if choice[i] or number == ABSENT else number + <int64_t>one.distinct
+            places[i] = number if choice[i] or number == ABSENT else number + <int64_t>one.distinct
         return column
 
     def repeated(self, Py_ssize_t count) -> Column:
@@ -168,12 +173,5 @@ cdef class Column:
         column.type, column.count, column.numbers, column.step = self.type, <size_t>count, self.numbers, 0
         column.values, column.words, column.distinct = self.values, self.words, self.distinct
         column.has_long, column.guids = self.has_long, self.guids
-        column.memory, column.owner = self.memory, self.owner
+        column.array, column.owner = self.array, self.owner
         return column
-
-    @property
-    def array(self) -> NDArray[np.int64]:
-        """The numbers of the rows as int64: values, places of texts, 0 for GUIDs; ``NULL_NUMBER`` for null."""
-        if self.memory is None:
-            return self.owner
-        return np.frombuffer(self.memory, np.int64)

@@ -1,8 +1,6 @@
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint32_t, uint64_t, uint8_t
 
-from msmqwire.columns._arrow cimport ArrowArray
-from msmqwire.columns._buffer cimport Buffer
 from msmqwire.wire.simd cimport wire_folded_product
 
 cdef enum:
@@ -33,9 +31,6 @@ cdef inline size_t entry_of(uint64_t slot) noexcept nogil:
 
 cdef void* grown(void* block, size_t size) except NULL nogil
 cdef int enlarge(Slots* table, size_t count) except -1 nogil
-cdef int read_numbers(const char* format, const ArrowArray* array, int64_t* out) except -1
-cdef bint is_text(const char* format) noexcept
-cdef Buffer read_texts(const char* format, const ArrowArray* array)
 
 
 cdef class Texts:

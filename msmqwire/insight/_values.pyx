@@ -1,19 +1,14 @@
-"""The values of columns as numbers and texts, and distinct texts in the order of their appearance.
+"""Distinct texts in the order of their appearance.
 
 Captures choose the texts, so the factors of their hashes are secret.
 """
 
 from cpython.mem cimport PyMem_RawFree, PyMem_RawRealloc
 from libc.stddef cimport size_t
-from libc.stdint cimport (
-    INT64_MIN, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
-)
+from libc.stdint cimport INT64_MIN, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcmp, memcpy, memset
 
-from msmqwire.columns._arrow cimport ArrowArray
-from msmqwire.columns._buffer cimport Buffer, allocate
 from msmqwire.columns._distinct cimport secret_factors
-from msmqwire.columns.payload_table cimport Span
 from msmqwire.wire.cursor cimport load_u64
 
 cdef int64_t ABSENT = INT64_MIN
@@ -46,103 +41,6 @@ cdef int enlarge(Slots* table, size_t count) except -1 nogil:
     PyMem_RawFree(old)
     table.count = count
     return 0
-
-
-# --- Values of columns ---
-
-ctypedef fused Integer:
-    int8_t
-    uint8_t
-    int16_t
-    uint16_t
-    int32_t
-    uint32_t
-    int64_t
-    uint64_t
-
-
-cdef inline void widen(const Integer* source, int64_t offset, int64_t count, int64_t* out) noexcept nogil:
-    cdef int64_t i
-    for i in range(count):
-        out[i] = <int64_t>source[offset + i]
-
-
-cdef int read_numbers(const char* format, const ArrowArray* array, int64_t* out) except -1:
-    """Integers, booleans or times as 64-bit numbers; ABSENT where they are null."""
-    cdef const uint8_t* bits
-    cdef const void* data
-    cdef int64_t count = array.length
-    cdef int64_t at = array.offset
-    cdef int64_t i
-    cdef char kind = format[0]
-    if kind == b"n":
-        for i in range(count):
-            out[i] = ABSENT
-        return 0
-    if count == 0:
-        return 0
-    data = array.buffers[1]
-    if kind == b"b":
-        bits = <const uint8_t*>data
-        for i in range(count):
-            out[i] = bits[(at + i) >> 3] >> ((at + i) & 7) & 1
-    elif kind == b"c":
-        widen(<const int8_t*>data, at, count, out)
-    elif kind == b"C":
-        widen(<const uint8_t*>data, at, count, out)
-    elif kind == b"s":
-        widen(<const int16_t*>data, at, count, out)
-    elif kind == b"S":
-        widen(<const uint16_t*>data, at, count, out)
-    elif kind == b"i":
-        widen(<const int32_t*>data, at, count, out)
-    elif kind == b"I":
-        widen(<const uint32_t*>data, at, count, out)
-    elif kind == b"l" or (kind == b"t" and format[1] == b"s"):
-        widen(<const int64_t*>data, at, count, out)
-    elif kind == b"L":
-        widen(<const uint64_t*>data, at, count, out)
-    else:
-        raise TypeError(f"rows cannot be grouped by the Arrow format {format.decode()!r}")
-    bits = <const uint8_t*>array.buffers[0]
-    if bits != NULL and array.null_count != 0:
-        for i in range(count):
-            if not bits[(at + i) >> 3] >> ((at + i) & 7) & 1:
-                out[i] = ABSENT
-    return 0
-
-
-cdef bint is_text(const char* format) noexcept:
-    return format[0] in (b"u", b"U", b"z", b"Z", b"w")
-
-
-cdef Buffer read_texts(const char* format, const ArrowArray* array):
-    """Where each text is; those that are null have no address."""
-    cdef int64_t count = array.length
-    cdef int64_t at = array.offset
-    cdef Buffer spans = allocate(<size_t>count * sizeof(Span))
-    cdef Span* span = <Span*>spans.data
-    cdef const uint8_t* bits = <const uint8_t*>array.buffers[0]
-    cdef bint wide = format[0] in (b"U", b"Z")
-    cdef int64_t start, end, i
-    cdef int64_t width = int(format[2:].decode()) if format[0] == b"w" else 0
-    for i in range(count):
-        if width:
-            start, end = width * (at + i), width * (at + i + 1)
-        elif wide:
-            start, end = (<const int64_t*>array.buffers[1])[at + i], (<const int64_t*>array.buffers[1])[at + i + 1]
-        else:
-            start, end = (<const int32_t*>array.buffers[1])[at + i], (<const int32_t*>array.buffers[1])[at + i + 1]
-        if not 0 <= start <= end:
-            raise ValueError(f"value {i} of the Arrow array is outside its buffers")
-        span[i].data = NULL
-        span[i].size = <size_t>(end - start)
-        if bits == NULL or bits[(at + i) >> 3] >> ((at + i) & 7) & 1:
-            # An array of empty texts may have no bytes
-            span[i].data = <const uint8_t*>(array.buffers[1] if width else array.buffers[2]) + start
-            if span[i].data == NULL:
-                span[i].data = <const uint8_t*>b""
-    return spans
 
 
 # --- Texts ---

@@ -16,7 +16,8 @@ from msmqwire.capture.options import time_text
 from msmqwire.columns import UNFRAMED_BIT
 from msmqwire.columns.arrow_arrays import booleans, integers
 from msmqwire.columns.plain import guid_text, plain
-from msmqwire.insight.groups import BLOCK_SIZE, Groups, numbers, pc, truths
+from msmqwire.insight.arrays import numbers, pc, truths
+from msmqwire.insight.groups import BLOCK_SIZE, Groups
 from msmqwire.insight.protocols import UNKNOWN
 from msmqwire.insight.rows import Files, Rows, seen_text
 from msmqwire.insight.rules import COLUMNS, LENGTH_FIELDS, RULES, SEVERITIES, Joined, Rule

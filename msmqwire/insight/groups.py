@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute
 
 from msmqwire.columns.arrow_arrays import integers
 from msmqwire.insight._column import NULL_NUMBER, Column
@@ -15,9 +14,6 @@ from msmqwire.insight._group_table import GroupTable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-# pyarrow's stubs do not know functions of arrays and Python values
-pc: Any = pyarrow.compute
 
 #: Bytes per read of captures whose rows are grouped: a batch costs as much as a thousand rows of it.
 BLOCK_SIZE = 4 << 20
@@ -130,20 +126,3 @@ def _array(values: Any, type: pa.DataType) -> Any:
         # large binary, which is cast to 16 bytes by way of binary
         return texts.cast(pa.binary()).cast(type) if pa.types.is_fixed_size_binary(type) else texts.cast(type)
     return integers(values, values != NULL_NUMBER).cast(type)
-
-
-def numbers(values: Any) -> NDArray[np.int64]:
-    """An array of integers or booleans as numpy, null as 0."""
-    if isinstance(values, pa.ChunkedArray):
-        values = values.combine_chunks()
-    values = values.cast(pa.int64())
-    if values.null_count:
-        values = values.fill_null(0)
-    if not len(values):
-        return np.zeros(0, np.int64)
-    return np.frombuffer(values.buffers()[1], np.int64, len(values) + values.offset)[values.offset :]
-
-
-def truths(mask: Any) -> NDArray[np.bool_]:
-    """An array of booleans as numpy, null as false."""
-    return numbers(mask).astype(np.bool_)

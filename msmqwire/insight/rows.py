@@ -14,7 +14,7 @@ import pyarrow as pa
 from msmqwire.columns.arrow_arrays import integers
 from msmqwire.columns.plain import equals_guid, plain
 from msmqwire.insight._column import NULL_NUMBER, Column
-from msmqwire.insight.groups import numbers, pc, truths
+from msmqwire.insight.arrays import numbers, pc, truths
 from msmqwire.wire.guids import NIL
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from msmqwire.columns.arrow_arrays import booleans, integers
 from msmqwire.columns.plain import equals_guid, plain
+from msmqwire.insight.arrays import numbers, pc, truths
 from msmqwire.insight.bodies import executable_kind
-from msmqwire.insight.groups import numbers, pc, truths
 from msmqwire.insight.protocols import UNKNOWN, protocol_of
 from msmqwire.insight.rows import MINUTE, PORT, Rows, has_value, own_managers
 from msmqwire.mqqb.readable import DOTNET_HEADER

@@ -13,7 +13,7 @@ import pyarrow as pa
 from msmqwire.columns.arrow_arrays import booleans, integers
 from msmqwire.columns.plain import plain
 from msmqwire.insight._column import NULL_NUMBER, Column
-from msmqwire.insight.groups import numbers, pc, truths
+from msmqwire.insight.arrays import numbers, pc, truths
 from msmqwire.insight.rows import Rows
 from msmqwire.insight.rules import NEGATIVE, probes, shown_managers
 from msmqwire.mqqb.session_headers import SESSION_KINDS

@@ -14,7 +14,8 @@ from msmqwire.capture import ReadOptions, read_tables
 from msmqwire.columns.plain import guid_text, records
 from msmqwire.errors import counted
 from msmqwire.insight._column import Column
-from msmqwire.insight.groups import BLOCK_SIZE, Groups, numbers, pc, truths
+from msmqwire.insight.arrays import numbers, pc, truths
+from msmqwire.insight.groups import BLOCK_SIZE, Groups
 from msmqwire.insight.rows import FRAMES, Files, Rows
 from msmqwire.insight.sections import COLUMNS, FLOWS, SECTIONS, Section, contributions
 from msmqwire.insight.views import conversations, hosts, timeline

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from msmqwire.columns.arrow_arrays import integers
-from msmqwire.insight.groups import numbers, pc
+from msmqwire.insight.arrays import numbers, pc
 from msmqwire.insight.sections import EVIDENCE, ROLES
 
 _MOST_QUEUES = 10

@@ -12,7 +12,8 @@ import pytest
 
 from msmqwire.columns.arrow_arrays import booleans, integers
 from msmqwire.insight._group_table import MOST_PLACES
-from msmqwire.insight.groups import Groups, numbers, truths
+from msmqwire.insight.arrays import numbers, truths
+from msmqwire.insight.groups import Groups
 
 Row = tuple[str, int, int]
 
