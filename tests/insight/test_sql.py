@@ -177,7 +177,7 @@ def _interrupting(work: Any) -> Any:
 @pytest.mark.parametrize("where", ["md5(x::VARCHAR) = label", "x < 3"])
 def test_an_interrupt_ends_a_query(captures: list[Path], where: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The statement of the first case would take years."""
-    monkeypatch.setattr(sql, "read_tables", _interrupting(sql.read_tables))
+    monkeypatch.setattr(sql, "read_tables", _interrupting(read_tables))
     statement = f"SELECT count(*) FROM messages, range(1000000000000000) r(x) WHERE {where}"
     with connect(captures) as database, pytest.raises(KeyboardInterrupt):
         list(database.batches(statement)[1])
