@@ -106,9 +106,14 @@ def run(options: argparse.Namespace) -> int:
         raise CommandError("a capture is not for a terminal: name a file with -o, redirect the output, or use -T hex")
     with _opened(options.file) as file:
         packets = _packets(_rows(file, options))
-    carried = {_identity(packet.rows[0]) for packet in packets if packet.table == "messages"}
-    packets = [each for each in packets if each.table != "notifications" or _identity(each.rows[0]) not in carried]
-    written = [packet for packet in packets if not packet.is_left_out]
+    messages = {_identity(packet.rows[0]): packet for packet in packets if packet.table == "messages"}
+    written, left_out = [], 0
+    for packet in packets:
+        carrier = messages.get(_identity(packet.rows[0]), packet) if packet.table == "notifications" else packet
+        if carrier.is_left_out:
+            left_out += len(packet.rows)
+        elif carrier is packet:
+            written.append(packet)
     placed = _in_order(written, options.file)
     with open_target(options.output, [options.file]) as sink:
         if options.format == "pcap":
@@ -117,7 +122,6 @@ def run(options: argparse.Namespace) -> int:
             for packet in written:
                 with _errors_of(packet, options.file):
                     sink.write(packet.encoded().hex().encode() + b"\n")
-    left_out = sum(len(packet.rows) for packet in packets if packet.is_left_out)
     if not options.quiet:
         say(
             f"{counted(len(written), 'packet')} written"

@@ -76,6 +76,24 @@ def test_what_no_sender_writes_is_left_out(tmp_path: Path) -> None:
     assert comparable(decoded(encoded(tmp_path, rows, status=2), "topology")) == comparable(good)
 
 
+@pytest.mark.parametrize("valid", [False, True])
+def test_notifications_are_left_out_with_their_message(tmp_path: Path, valid: bool) -> None:
+    """A capture with a message that carries notifications, and one that carries none."""
+    capture = EXAMPLES / "message-session.pcap"
+    messages, changes = decoded(capture, "messages"), decoded(capture, "notifications")
+    carrier = next(row for row in messages if row["notification"])
+    place = ("frame", "stream_offset")
+    carried = [row for row in changes if all(row[column] == carrier[column] for column in place)]
+    rows = [carrier | {"table": "messages"}, *(row | {"table": "notifications"} for row in carried)]
+    if not valid:
+        rows[0]["violations"] = ["label_terminator"]
+    other = next(row for row in messages if row["notification"] is None)
+    path = encoded(tmp_path, [*rows, other | {"table": "messages"}], status=0 if valid else 2)
+    assert len(decoded(path, "notifications")) == (len(carried) if valid else 0)
+    _, _, said = run("encode", tmp_path / "rows.jsonl", "-o", path)
+    assert said == ("2 packets written\n" if valid else f"1 packet written, {len(rows)} rows left out\n")
+
+
 def test_every_header_of_a_message(tmp_path: Path) -> None:
     plain = mqqb.UserMessage(destination_queue="DIRECT=OS:server\\private$\\q", body=b"\0\1", label="ä")
     rows = decoded(written(tmp_path, mqqb.encode(FULL), mqqb.encode(plain)), "messages")
