@@ -6,6 +6,7 @@ import enum
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 from uuid import UUID
 
 from msmqwire.directory import Directory, Filter, QueueManager
@@ -111,6 +112,14 @@ class Router:
     def _forget(self, now: float) -> None:
         self.wait_until = min(self._tables_until, now + self._max_age) if self._max_age > 0 else self._tables_until
         self._topology = Topology(self._directory)
+        self._kept = lru_cache(_ANSWERS_KEPT)(self._explain)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The cache of answers cannot be pickled
+        return {name: value for name, value in self.__dict__.items() if name != "_kept"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__ |= state
         self._kept = lru_cache(_ANSWERS_KEPT)(self._explain)
 
     @property

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -140,3 +143,15 @@ def test_a_rule_reads_nothing_twice_and_a_cache_does_not_read_again() -> None:
         router.get_next_hops(named(source), named("m-C"))
         assert len(uncached.reads) == len(set(uncached.reads)) > 2
         uncached.reads.clear()
+
+
+@pytest.mark.parametrize("max_age", [0.0, 60.0])
+@pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda router: pickle.loads(pickle.dumps(router))])
+def test_a_router_can_be_copied(duplicate: Callable[[Router], Router], max_age: float) -> None:
+    """Also after it has answered, when it has a table, the graph of the sites, and a cache."""
+    router = Router(MemoryDirectory([*line(1, 1)]), max_age=max_age)
+    for one in (duplicate(router), router):
+        assert one.get_next_hops(named("gate-A"), named("m-C")) == (named("gate-B"),)
+        again = duplicate(one)
+        assert dict(again.routing_table(named("gate-A"))) == dict(one.routing_table(named("gate-A")))
+        assert again.tick(0.0) == one.tick(0.0)
