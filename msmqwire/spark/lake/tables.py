@@ -74,6 +74,7 @@ class LakeTable:
         ColumnsError
             It has other columns.
         DeletionVectorsError
+            Rows of it are deleted by deletion vectors.
         """
         if self._delta is not None and self._is_stale:
             with self._readable():
