@@ -37,6 +37,7 @@ _MOST_PAIRS = 60
 _MOST_BARS = 120
 _WIDEST_BAR = 40
 _DOT_SECONDS = 20
+_SEVERITIES = ("high", "medium", "low")
 _TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d( – .*)?")
 # Controls and marks that change the direction of writing
 _UNPRINTABLE = re.compile("[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufffe\uffff]")
@@ -67,8 +68,8 @@ def page(
 ) -> str:
     """The report as HTML.
 
-    ``findings`` are shown in the order of ``Detector.findings``. ``made`` are lines that say how it was made,
-    ``counts`` what became of every frame; ``messages`` are rows of the table of messages with ``MESSAGE_COLUMNS``.
+    ``made`` are lines that say how it was made, ``counts`` what became of every frame; ``messages`` are rows of the
+    table of messages with ``MESSAGE_COLUMNS``.
     """
     sections = [("findings", "Findings", _findings(findings)), ("traffic", "Who talks to whom", _traffic(summary))]
     sections.append(("timeline", "Timeline", _timeline(summary)))
@@ -169,7 +170,7 @@ def _findings(findings: Sequence[Finding]) -> list[ElementTree.Element]:
     if not findings:
         return [_element("p", {}, "None.")]
     rows = []
-    for finding in findings:
+    for finding in sorted(findings, key=lambda finding: _SEVERITIES.index(finding.severity)):
         evidence = finding.readable()
         seen = evidence.pop("seen")
         frames = frames_text([{"file": finding.file, "frame": frame} for frame in finding.frames])

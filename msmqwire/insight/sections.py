@@ -113,6 +113,7 @@ SECTIONS: dict[str, Section] = {
         ("queue", "sender", "source_queue_manager"),
         {"bytes": "sum"},
         rows="messages",
+        shown=("queue", "sender", "source_queue_manager", "messages", "bytes", *_TIMES),
     ),
     "acknowledgments": Section(
         "messages with a class other than normal: acknowledgments by class, and the queue they went to; negative ones "
