@@ -131,7 +131,8 @@ class DirectoryObject:
 
         def __getattr__(self, name: str) -> Any:
             if name in self.attribute_names():
-                raise AttributeError(f"{name} of this {type(self).__name__} was not read", name=name, obj=self)
+                # Without the object: Python would suggest other names
+                raise AttributeError(f"{name} of this {type(self).__name__} was not read", name=name)
             raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}", name=name, obj=self)
 
 

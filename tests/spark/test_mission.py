@@ -185,7 +185,8 @@ class Machine:
     @contextlib.asynccontextmanager
     async def listening(self) -> AsyncIterator[None]:
         server = await asyncio.start_server(self._accept, self._loopback[self.identifier], PORT)
-        async with server:
+        # Python 3.13 would wait for the sessions of the others, which end after this one
+        with contextlib.closing(server):
             yield
             for session in self._sessions.values():
                 await session.close()

@@ -7,6 +7,8 @@ import hashlib
 import os
 import random
 import shutil
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -24,7 +26,7 @@ from msmqwire.spark.lake.commit import Lake
 from msmqwire.spark.lake.storage import Storage
 from msmqwire.spark.lake.tasks import Decoding, Numbered
 from msmqwire.spark.source.scan import Scan, ScanOptions
-from tests.spark.captures import CAPTURES, LOCAL, OTHER, SESSION, large, packets, write_capture
+from tests.spark.captures import CAPTURES, LOCAL, OTHER, ROOT, SESSION, large, packets, write_capture
 from tests.spark.lakes import accounts, files_of, read, rows, wanted
 from tests.spark.tasks import TASKS
 
@@ -228,6 +230,14 @@ def test_a_capture_is_told_by_what_was_read_of_it(tmp_path: Path) -> None:
         assert file.digest == hashlib.sha256(b"what is there").hexdigest()
         assert file.bytes == 13
         assert file.identity(0).key == key_of(b"what is there")
+
+
+def test_a_capture_that_is_gone_is_one_error() -> None:
+    """Python's development mode reports errors of finalizers, as Python 3.13 does."""
+    program = "from msmqwire.spark.lake.captures import CapturedFile; CapturedFile('gone.pcap', {})"
+    done = subprocess.run([sys.executable, "-X", "dev", "-c", program], cwd=ROOT, capture_output=True, text=True)
+    assert done.stderr.splitlines()[-1].startswith("FileNotFoundError: ")
+    assert done.stderr.count("Traceback") == 1
 
 
 def test_small_captures_share_files(tmp_path: Path) -> None:

@@ -159,6 +159,8 @@ class CapturedFile(PositionedFile):
         How many were read.
     """
 
+    _file: Any = None  # a finalizer closes what could not be opened, too
+
     def __init__(self, name: str, storage_options: StorageOptions, size: int = 0, *, digest: bool = False) -> None:
         self.name = name
         self.bytes = 0
@@ -167,12 +169,13 @@ class CapturedFile(PositionedFile):
         self._head = bytearray()
         self._ended = False
         self._is_resumed = False
-        self._file: Any = open_source(name, storage_options)
+        self._file = open_source(name, storage_options)
         self._hash = hashlib.sha256() if digest else None
 
     def close(self) -> None:
         """Close the file."""
-        self._file.close()
+        if self._file is not None:
+            self._file.close()
         super().close()
 
     def seekable(self) -> bool:
