@@ -192,9 +192,9 @@ def test_a_last_checkpoint_of_a_log_that_was_cleaned_up(root: Path, table: str, 
         hint.unlink()
     else:
         hint.write_bytes(content)
-    told = [] if content is None else [f"{table}/_delta_log/_last_checkpoint: cannot be read: deleted"]
-    assert bool(lakes.check(root)) == bool(told)
-    assert lakes.repair(root, dry_run=True)[:1] == lakes.repair(root) == told
+    done = [] if content is None else [f"{table}/_delta_log/_last_checkpoint: cannot be read: deleted"]
+    assert bool(lakes.check(root)) == bool(done)
+    assert lakes.repair(root, dry_run=True)[:1] == lakes.repair(root) == done
     assert lakes.check(root) == []
     assert contents(root) == before
 
@@ -211,8 +211,8 @@ def test_the_earlier_one_of_two_checkpoints_stays(root: Path) -> None:
         if entry.name < earlier.name:
             entry.unlink()
     last.write_bytes(b"PAR1")
-    told = [f"topology/_delta_log/{name}: cannot be read: deleted" for name in ("_last_checkpoint", last.name)]
-    assert lakes.repair(root) == told
+    done = [f"topology/_delta_log/{name}: cannot be read: deleted" for name in ("_last_checkpoint", last.name)]
+    assert lakes.repair(root) == done
     assert contents(root) == before
 
 
@@ -230,9 +230,9 @@ def test_an_entry_far_after_the_others_is_deleted(root: Path, table: str) -> Non
     """The hundred million entries before it are not written."""
     before = files(root)
     (root / table / "_delta_log" / f"{10**8:020}.json").write_bytes(b"{}")
-    told = [f"{table}/_delta_log/{10**8:020}.json: the entries before it are not there: deleted"]
-    assert lakes.repair(root, dry_run=True)[:1] == told
-    assert lakes.repair(root) == told
+    done = [f"{table}/_delta_log/{10**8:020}.json: the entries before it are not there: deleted"]
+    assert lakes.repair(root, dry_run=True)[:1] == done
+    assert lakes.repair(root) == done
     assert files(root) == before
 
 
