@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from itertools import chain
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -60,7 +61,7 @@ def arrow_text(name: str) -> str:
 def shown_as(type_: DataType, guid: str = "binary") -> Callable[[Any], Any]:
     """What makes of a value of an oracle what Arrow shows."""
     show = _shown_by_type(type_, guid)
-    return lambda value: None if value is None else show(value)
+    return show if show is _shown_unchanged else lambda value: None if value is None else show(value)
 
 
 def _shown_by_type(type_: DataType, guid: str) -> Callable[[Any], Any]:
@@ -78,7 +79,11 @@ def _shown_by_type(type_: DataType, guid: str) -> Callable[[Any], Any]:
         return lambda value: value.data if isinstance(value, Span) else value
     if type_ in (TEXT, FORMAT_NAME):
         return _shown_text
-    return lambda value: value
+    return _shown_unchanged
+
+
+def _shown_unchanged(value: Any) -> Any:
+    return value
 
 
 def _shown_text(value: Any) -> str | None:
@@ -114,14 +119,18 @@ class Expected:
         self.table = table
         self.messages = np.cumsum([0, *map(len, rows)])
         self.rows = list(chain.from_iterable(rows))
+        # All at once, since there are up to a hundred of them
+        columns = zip(*map(itemgetter(*table.names), self.rows), strict=True)
+        self._columns = dict(zip(table.names, columns, strict=True)) if self.rows else dict.fromkeys(table.names, ())
 
-    def column(self, name: str) -> list[Any]:
+    def column(self, name: str) -> Sequence[Any]:
         """The values of a column, None where it is null."""
-        return [row[name] for row in self.rows]
+        return self._columns[name]
 
-    def shown(self, column: Column) -> list[Any]:
+    def shown(self, column: Column) -> Sequence[Any]:
         """What Arrow shows of a column."""
-        return list(map(shown_as(column.type), self.column(column.name)))
+        values, show = self.column(column.name), shown_as(column.type)
+        return values if show is _shown_unchanged else list(map(show, values))
 
 
 def fault_entries(batch: Batch) -> list[tuple[int, str, str, int]]:
