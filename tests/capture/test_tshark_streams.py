@@ -23,6 +23,7 @@ from tests.capture.reading import read
 from tests.system_programs import capturing, require_program
 
 START = 1_709_539_200.5
+ROOT = Path(__file__).parents[2]
 
 
 def run(program: str, *arguments: str | Path) -> str:
@@ -150,6 +151,26 @@ def test_shuffled_by_wiresharks_tools(tmp_path: Path) -> None:
     packets = [row.payload for row in read(whole)[0]]
     with capture.open([odd, even], columns=()) as blocks:
         assert sorted(bytes(payload or b"") for block in blocks for payload in block.payloads) == sorted(packets)
+
+
+@pytest.mark.parametrize("name", ["message-session.pcap", "local-site.pcap"])
+def test_frames_that_were_captured_twice(tmp_path: Path, name: str) -> None:
+    """Copies are read as the manual says, and without those that editcap finds a capture is what it was."""
+    once, twice, without = ROOT / "examples" / name, tmp_path / "twice.pcapng", tmp_path / "without.pcapng"
+    run("mergecap", "-w", twice, once, once)
+    run("editcap", "-d", twice, without)
+    rows, stats = read(once)
+    double_rows, double_stats = read(twice)
+    datagrams = [row.payload for row in rows if row.first_frame is None]
+    packets = [row.payload for row in rows if row.first_frame is not None]
+    assert [row.payload for row in double_rows if row.first_frame is None][::2] == datagrams
+    assert [row.payload for row in double_rows if row.first_frame is not None] == packets
+    assert len(double_rows) == 2 * len(datagrams) + len(packets)
+    assert bool(double_stats.streams.uncompared) is bool(packets)
+    assert double_stats.streams.conflicts == 0
+    found, found_stats = read(without)
+    assert found == rows
+    assert found_stats.streams == stats.streams
 
 
 def test_payloads_and_frames(tmp_path: Path) -> None:
