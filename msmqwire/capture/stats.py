@@ -16,6 +16,9 @@ from msmqwire.capture.frames._frame import (
 )
 from msmqwire.errors import counted
 
+# One segment that is not compared of so many: copies of frames are more, repeats in a network fewer
+_CAPTURED_TWICE = 8
+
 
 def add_counts(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
     """The sums of two counts by name."""
@@ -217,6 +220,8 @@ class FrameCounts:
             streams = f"{counted(self.streams.streams, 'stream')}, {counted(self.streams.packets, 'packet')}"
             losses = ", ".join(self.streams.describe_losses())
             yield f"{counted(self.segments, 'segment')} of {streams}" + (f": {losses}" if losses else "")
+            if self.streams.uncompared * _CAPTURED_TWICE >= self.segments:
+                yield "many segments not compared: if frames were captured twice, editcap -d removes the copies"
         if self.fragments or self._incomplete():
             yield ", ".join([counted(self.fragments, "fragment"), *self._incomplete()])
         yield from described_faults("payload", faults)
