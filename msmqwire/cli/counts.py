@@ -39,7 +39,7 @@ def counts(reader: TablesReader, refused: int, *, payloads: bool = True) -> tupl
     if refused:
         lines.append(f"{counted(refused, 'file')} not read")
     if not any(rows.values()):
-        lines += _unselected(reader)
+        lines += [*_unselected(reader), *_ports_without_frames(reader)]
     return lines, 2 if refused else status
 
 
@@ -101,3 +101,16 @@ def _unselected(reader: TablesReader) -> Iterator[str]:
         more = f" and {len(hosts) - _HOSTS_SHOWN:,} others" if len(hosts) > _HOSTS_SHOWN else ""
         shown = ", ".join(sorted(hosts)[:_HOSTS_SHOWN])
         yield f"{', '.join(given)}: none of {counted(found, 'payload')} is selected{first}, between {shown}{more}"
+
+
+def _ports_without_frames(reader: TablesReader) -> Iterator[str]:
+    """Which ports were read, in a line, if no frame has one of them; not where other options select frames."""
+    from msmqwire import capture
+
+    stats, options = reader.stats, reader.options
+    selects = options.addresses or options.since is not None or options.until is not None
+    if selects or not stats.other or stats.other < stats.frames:
+        return
+    ports = capture.table_options(reader.tables, options).ports or {}
+    read = "; ".join(f"{name.upper()} {', '.join(map(str, sorted(some)))}" for name, some in ports.items() if some)
+    yield f"no frame has a port that is read ({read}): --ports reads others"

@@ -28,7 +28,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from msmqwire.cli.arguments import add_format, add_quiet, moment
+from msmqwire.cli.arguments import add_format, add_ports, add_quiet, moment
 from msmqwire.cli.console import optional, print_json, printable, say
 from msmqwire.cli.counts import report
 from msmqwire.cli.enterprise import add_directory, open_directory
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the options to the parser."""
     add_captures_or_lake(parser)
+    add_ports(parser)
     parser.add_argument(
         "--at", type=moment, metavar="TIME", help="only notifications until this time; UTC without a time zone"
     )
@@ -53,7 +54,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     add_format(parser, ("table", "json"), "table")
     add_quiet(parser)
     # All rows are read
-    parser.set_defaults(jobs=None, ports=None, addresses=(), since=None, until=None)
+    parser.set_defaults(jobs=None, addresses=(), since=None, until=None)
 
 
 def run(options: argparse.Namespace) -> int:

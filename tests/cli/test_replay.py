@@ -83,6 +83,15 @@ def test_at_a_time() -> None:
         assert "is not an ISO 8601 time" in refused("replay", SESSION, f"--at={text}")
 
 
+def test_other_ports(tmp_path: Path) -> None:
+    moved = tmp_path / "moved.pcap"
+    moved.write_bytes(SESSION.read_bytes().replace((1801).to_bytes(2), (2801).to_bytes(2)))
+    assert queues(moved) == []
+    found, expected = queues(moved, "--ports", "2801"), queues(SESSION)
+    assert [queue["identifier"] for queue in found] == [queue["identifier"] for queue in expected]
+    assert "no frame has a port that is read (TCP 1801): --ports reads others\n" in run("replay", moved)[2]
+
+
 def test_counts() -> None:
     status, _, errors = run("replay", SESSION, "-T", "json")
     assert (status, errors.splitlines()[-1]) == (

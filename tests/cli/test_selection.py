@@ -104,3 +104,16 @@ def test_payloads_that_all_lie_outside(tmp_path: Path, selection: tuple[str, ...
         assert "is selected" not in run(command, path, *others)[2]
     path.write_bytes(capture([]))
     assert "is selected" not in run(command, path, *selection)[2]
+
+
+@pytest.mark.parametrize("command", ["decode", "summary", "detect"])
+def test_captures_without_the_ports_that_are_read(tmp_path: Path, command: str) -> None:
+    path, hint = tmp_path / "x.pcap", "no frame has a port that is read ({}): --ports reads others\n"
+    with path.open("wb") as file:
+        CaptureWriter(file).datagram(0, Flow("192.0.2.1", 50000, "192.0.2.2", 2801), V1.data)
+    assert hint.format("UDP 1801, 3527; TCP 1801; IPX 876") in run(command, path)[2]
+    assert hint.format("UDP 1801, 3527; TCP 1801; IPX 1801") in run(command, path, "--ports", "1801")[2]
+    for others in (("--ports", "2801"), ("--since", "2024-03-04")):
+        assert "--ports" not in run(command, path, *others)[2]
+    path.write_bytes(capture([]))
+    assert "--ports" not in run(command, path)[2]
