@@ -154,11 +154,12 @@ def test_shuffled_by_wiresharks_tools(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["message-session.pcap", "local-site.pcap"])
-def test_frames_that_were_captured_twice(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize("option", [("-d",), ("-D", "100")], ids=str)
+def test_frames_that_were_captured_twice(tmp_path: Path, name: str, option: tuple[str, ...]) -> None:
     """Copies are read as the manual says, and without those that editcap finds a capture is what it was."""
     once, twice, without = ROOT / "examples" / name, tmp_path / "twice.pcapng", tmp_path / "without.pcapng"
     run("mergecap", "-w", twice, once, once)
-    run("editcap", "-d", twice, without)
+    run("editcap", *option, twice, without)
     rows, stats = read(once)
     double_rows, double_stats = read(twice)
     datagrams = [row.payload for row in rows if row.first_frame is None]
