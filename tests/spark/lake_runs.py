@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import multiprocessing
 import os
+import shutil
 import signal
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -15,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError, TableNotFoundError
+from deltalake.transaction import AddAction, RemoveAction
 
 from msmqwire.spark.lake import commit as protocol
 from msmqwire.spark.lake.accounting import Decoded, SourceAccount
@@ -117,6 +120,24 @@ def optimize(root: str | Path) -> None:
             # Others may come first
             with contextlib.suppress(CommitFailedError):
                 DeltaTable(Path(root, table)).optimize.compact()
+
+
+def move(root: str | Path, table: str, every: int = 1) -> None:
+    """Move files of a table as another program does whose paths have random prefixes in place of days."""
+    delta = DeltaTable(Path(root, table))
+    log = Path(root, table, "_delta_log")
+    lines = [json.loads(line) for entry in sorted(log.glob("*.json")) for line in entry.read_text().splitlines()]
+    active = {str(Path(path).relative_to(Path(root, table))) for path in active_files(root, table)}
+    added = [line["add"] for line in lines if "add" in line and line["add"]["path"] in active][::every]
+    actions: list[AddAction | RemoveAction] = []
+    for number, file in enumerate(added):
+        path = f"{number:02x}/part-{number:05}.snappy.parquet"
+        Path(root, table, path).parent.mkdir()
+        shutil.copy(Path(root, table, file["path"]), Path(root, table, path))
+        rest = file["size"], file["partitionValues"], file["modificationTime"], False
+        actions.append(RemoveAction(file["path"], False, file["modificationTime"], *rest[:2]))
+        actions.append(AddAction(path, *rest, file["stats"]))
+    delta.create_write_transaction(actions, "append", delta.schema(), ["day"])
 
 
 class Stopped(BaseException):

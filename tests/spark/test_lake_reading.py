@@ -26,7 +26,7 @@ from msmqwire.spark.lake.commit import Lake
 from msmqwire.spark.lake.storage import Storage
 from tests.capture import build
 from tests.spark.captures import CAPTURES, DAY, MONDAY, PRINTED, ROOT, frame
-from tests.spark.lake_runs import Stopped, expected, in_processes, run, stop, stopped_at
+from tests.spark.lake_runs import Stopped, expected, in_processes, move, run, stop, stopped_at
 from tests.spark.lakes import files_of, read
 from tests.spark.tasks import TASKS
 
@@ -89,6 +89,34 @@ def test_files_are_chosen_by_day_time_and_capture(spark: SparkSession, root: Pat
     assert lake.read(spark, root, "topology", captures=["none"]).count() == 0
     with pytest.raises(ValueError, match="filter on first_time"):
         lake.read(spark, root, "accounting", since=0)
+
+
+@pytest.mark.parametrize("every", [1, 2])
+def test_days_are_those_of_the_log(spark: SparkSession, root: Path, every: int) -> None:
+    """Another program, which rewrites files, may give them paths without the day."""
+    names = ["file", "frame", "day"]
+
+    def both() -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
+        found = [tuple(row.values()) for batch in lake.batches(root, "topology", names) for row in batch.to_pylist()]
+        through_spark = lake.read(spark, root, "topology")
+        assert through_spark.columns == next(lake.batches(root, "topology")).schema.names
+        return sorted(found), sorted(tuple(row) for row in through_spark.select(names).collect())
+
+    before, _ = both()
+    days = {day for _, _, day in before}
+    assert len(days) == 2
+    move(root, "topology", every)
+    assert any(not path.startswith("day=") for path in files_of(root, "topology"))
+    assert both() == (before, before)
+    since = lake.batches(root, "topology", names, since=MONDAY + DAY)
+    assert {day for batch in since for day in batch["day"].to_pylist()} == {max(days)}
+    run(root, {**SECOND, "c": 2})
+    lake.optimize(root)
+    assert lake.check(root) == []
+    after, through_spark = both()
+    assert after == through_spark
+    assert {row[:2] for row in after} == set(wanted({**SECOND, "c": 2}))
+    assert len(files_of(root, "topology")) == 2
 
 
 def test_times_before_1970(tmp_path: Path) -> None:

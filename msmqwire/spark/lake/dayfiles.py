@@ -27,6 +27,7 @@ NO_DAY = "__HIVE_DEFAULT_PARTITION__"
 _ROW_GROUP_ROWS = 1 << 15
 _ROW_GROUP_BYTES = 16 << 20
 _MOST_OPEN = 16
+_FOLDER = "day="
 _EPOCH = datetime.datetime(1970, 1, 1)
 # The columns whose least and greatest values a table has of each of its files, so that readers pass over files
 _STATISTICS = ("capture", "run", "file", "time", "first_time", "src", "dst")
@@ -51,6 +52,12 @@ class WrittenFile:
     size: int
     rows: int
     statistics: str
+
+    @property
+    def day(self) -> str | None:
+        """The day of its rows as in ``ActiveFile``, from the path that ``path_of`` has made."""
+        folder, _, _ = self.path.rpartition("/")
+        return folder.removeprefix(_FOLDER) or None
 
 
 class NewFile:
@@ -142,13 +149,26 @@ class DayFiles:
         if day not in self._open:
             if len(self._open) == _MOST_OPEN:
                 self._close_oldest()
-            path = f"day={day}/{self._name}-{len(self.names)}.parquet"
+            path = path_of(f"{self._name}-{len(self.names)}.parquet", day)
             self.names.append(f"{self._table}/{path}")
             self._open[day] = NewFile(self._storage, self._table, path, self._schema, self._compression)
         return self._open[day]
 
     def _close_oldest(self) -> None:
         self.files.append(self._open.pop(next(iter(self._open))).finish())
+
+
+def day_name(day: datetime.date | None) -> str:
+    """The name of a day in paths."""
+    return NO_DAY if day is None else day.isoformat()
+
+
+def path_of(name: str, day: str | None) -> str:
+    """The path of a new file in its table: in the folder of its day, where Spark's reader of Parquet finds the day.
+
+    Other writers of Delta tables choose other paths, so the day of a file of a table is read from the log.
+    """
+    return name if day is None else f"{_FOLDER}{day}/{name}"
 
 
 def _statistics(metadata: pq.FileMetaData) -> str:
@@ -188,12 +208,8 @@ def _by_day(rows: pa.Table) -> Iterator[tuple[str, pa.Table]]:
     days = rows.column("time").cast(pa.date32())
     different = days.unique().to_pylist()
     if len(different) == 1:
-        yield _named(different[0]), rows
+        yield day_name(different[0]), rows
         return
     for day in different:
         here: Any = pc.is_null(days) if day is None else pc.equal(days, pa.scalar(day))
-        yield _named(day), rows.filter(here)
-
-
-def _named(day: datetime.date | None) -> str:
-    return NO_DAY if day is None else day.isoformat()
+        yield day_name(day), rows.filter(here)

@@ -6,12 +6,15 @@ import datetime
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import reduce
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.functions import col
+from pyspark.sql.functions import col, lit
+from pyspark.sql.types import StructType
 
 from msmqwire.capture import ReadOptions
-from msmqwire.spark.lake.scanning import LakeScan, Selection, open_lake
+from msmqwire.spark.lake.dayfiles import day_name, path_of
+from msmqwire.spark.lake.scanning import LakeFile, LakeScan, Selection, open_lake
 from msmqwire.spark.lake.schemas import lake_columns
 from msmqwire.spark.lake.storage import LakeOptions
 from msmqwire.spark.schema import struct_type
@@ -84,12 +87,28 @@ def _parquet(spark: SparkSession, scan: LakeScan) -> DataFrame:
         return spark.createDataFrame([], schema)
     # Spark knows S3 as s3a
     root = scan.storage.path(scan.table).replace("s3://", "s3a://", 1)
+    paths: list[str] = []
+    paths_elsewhere: dict[datetime.date | None, list[str]] = {}
+    for file in scan.files:
+        day_paths = paths if _is_day_in_path(scan.table, file) else paths_elsewhere.setdefault(file.day, [])
+        day_paths.append(f"{root}/{file.path}")
+    frames = []
     with _settings(spark, _LISTING):
-        reader = spark.read.schema(schema).option("basePath", root).option("__globPaths__", "false")
-        frame = reader.parquet(*(f"{root}/{file.path}" for file in scan.files))
+        reader = spark.read.option("__globPaths__", "false")
+        for day, of_day in paths_elsewhere.items():
+            frame = reader.schema(StructType(schema.fields[:-1])).parquet(*of_day)
+            frames.append(frame.withColumn("day", lit(day).cast("date")))
+        if paths:
+            frames.append(reader.schema(schema).option("basePath", root).parquet(*paths))
+        found = reduce(DataFrame.unionAll, frames)
         # Through Spark Connect, nothing is listed before somebody asks
-        _ = frame.columns
-    return frame
+        _ = found.columns
+    return found
+
+
+def _is_day_in_path(table: str, file: LakeFile) -> bool:
+    """Whether Spark finds the day of a file in its path; other writers of Delta tables may choose other paths."""
+    return table == "accounting" or file.path == path_of(file.path.rpartition("/")[2], day_name(file.day))
 
 
 @contextmanager

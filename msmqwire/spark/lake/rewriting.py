@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from msmqwire.capture.parquet import ROW_GROUP_BYTES, ROW_GROUP_ROWS, Compression
 from msmqwire.spark.lake.accounting import Ending
 from msmqwire.spark.lake.checksums import is_as_written
-from msmqwire.spark.lake.dayfiles import NewFile, WrittenFile
+from msmqwire.spark.lake.dayfiles import NewFile, WrittenFile, path_of
 from msmqwire.spark.lake.schemas import file_schema
 from msmqwire.spark.lake.storage import LakeError, Storage, mend, one_line
 
@@ -126,7 +126,7 @@ def rewrite(
         A file cannot be read.
     """
     name = f"{uuid.uuid4().hex}-0.parquet"
-    path = name if files[0].day is None else f"day={files[0].day}/{name}"
+    path = path_of(name, files[0].day)
     with ExitStack() as stack:
         file: NewFile | None = None
         for rows, compression in _row_groups(_rows(storage, table, files, is_gone)):

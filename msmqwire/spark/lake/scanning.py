@@ -17,7 +17,6 @@ from msmqwire.capture import ReadOptions, StreamStats
 from msmqwire.capture.stats import FrameCounts
 from msmqwire.spark.lake.accounting import SourceAccount
 from msmqwire.spark.lake.commit import Lake
-from msmqwire.spark.lake.dayfiles import NO_DAY
 from msmqwire.spark.lake.rewriting import parquet_file
 from msmqwire.spark.lake.schemas import table_schema
 from msmqwire.spark.lake.storage import LakeError, LakeOptions, Storage
@@ -94,10 +93,11 @@ def open_lake(lake: str | os.PathLike[str], options: LakeOptions | None = None) 
 
 @dataclass(frozen=True)
 class LakeFile:
-    """A file of a table: its path relative to the table, and its size."""
+    """A file of a table: its path relative to the table, its size, and the day of its rows if they have one."""
 
     path: str
     size: int
+    day: datetime.date | None
 
 
 @dataclass(frozen=True)
@@ -175,19 +175,18 @@ class LakeScan:
         wanted = pa.schema([schema.field(name) for name in names])
         # The number of rows without any column is that of one column
         read = [name for name in dict.fromkeys(names) if name != "day"] or ["capture"]
-        for path, day in ((file.path, _day_of(file.path)) for file in self.files):
+        for file in self.files:
             try:
-                with parquet_file(self.storage, f"{self.table}/{path}") as file:
-                    for batch in file.iter_batches(columns=read, use_threads=False):
-                        days = pa.repeat(pa.scalar(day, pa.date32()), len(batch))
+                with parquet_file(self.storage, f"{self.table}/{file.path}") as source:
+                    for batch in source.iter_batches(columns=read, use_threads=False):
+                        days = pa.repeat(pa.scalar(file.day, pa.date32()), len(batch))
                         arrays = [
                             days if name == "day" else batch[name].cast(wanted.field(name).type) for name in names
                         ]
                         yield pa.RecordBatch.from_arrays(arrays, schema=wanted)
             except FileNotFoundError:
-                raise LakeError(
-                    f"{self.storage.path(self.table)}/{path}: is gone; a vacuum has deleted it since this read began"
-                ) from None
+                path = f"{self.storage.path(self.table)}/{file.path}"
+                raise LakeError(f"{path}: is gone; a vacuum has deleted it since this read began") from None
 
 
 @dataclass(frozen=True)
@@ -319,13 +318,11 @@ def _is_in(addresses: Any, networks: Sequence[Any]) -> Any:
 
 
 def _sorted(files: pa.Table) -> tuple[LakeFile, ...]:
-    found: list[dict[str, Any]] = files.select(["path", "size_bytes"]).to_pylist()
-    return tuple(LakeFile(one["path"], one["size_bytes"]) for one in sorted(found, key=lambda one: str(one["path"])))
-
-
-def _day_of(path: str) -> datetime.date | None:
-    day = path.partition("/")[0].removeprefix("day=") if "/" in path else NO_DAY
-    return None if day == NO_DAY else datetime.date.fromisoformat(day)
+    names = [name for name in ("path", "size_bytes", "partition.day") if name in files.column_names]
+    found = (
+        LakeFile(one["path"], one["size_bytes"], one.get("partition.day")) for one in files.select(names).to_pylist()
+    )
+    return tuple(sorted(found, key=lambda file: file.path))
 
 
 def totals(lake: str | os.PathLike[str], *, lake_options: LakeOptions | None = None) -> tuple[SourceAccount, list[str]]:

@@ -459,5 +459,4 @@ def _partition(day: str | None) -> dict[str, str | None]:
 
 
 def _added(file: WrittenFile, now: int, data_change: bool = True) -> AddAction:
-    day = file.path.partition("/")[0].removeprefix("day=") if "/" in file.path else None
-    return AddAction(file.path, file.size, _partition(day), now, data_change, file.statistics)
+    return AddAction(file.path, file.size, _partition(file.day), now, data_change, file.statistics)
