@@ -58,11 +58,34 @@ def test_streams_behind_each_other(form: str) -> None:
     assert read(b"".join(map(FORMS[form], parts)))[0] == ROWS
 
 
-def test_what_pzstd_wrote() -> None:
-    """Before each frame is one without content that says its size."""
-    frames = [zstd.compress(part) for part in (DATA[:10_000], DATA[10_000:])]
-    sizes = [struct.pack("<4s2I", b"P*M\x18", 4, len(frame)) for frame in frames]
+def skippable(data: bytes, number: int = 0) -> bytes:
+    """A frame without content, which zstd and lz4 have in common; there are 16 magic numbers."""
+    return struct.pack("<2I", 0x184D2A50 + number, len(data)) + data
+
+
+@pytest.mark.parametrize("form", ["zstd", "lz4"])
+def test_frames_without_content(form: str) -> None:
+    """pzstd writes one before each frame, which says its size."""
+    frames = [FORMS[form](part) for part in (DATA[:10_000], DATA[10_000:])]
+    sizes = [skippable(struct.pack("<I", len(frame))) for frame in frames]
     assert read(b"".join(size + frame for size, frame in zip(sizes, frames, strict=True)))[0] == ROWS
+    for number in range(16):
+        others = skippable(bytes(number), number) + skippable(os.urandom(1 << 17), 15 - number)
+        compressed = others + others.join(frames) + others
+        assert read(compressed)[0] == ROWS
+        assert read(Dribble(compressed, [1, 7, 10_000]))[0] == ROWS
+
+
+def test_a_file_that_ends_in_frames_without_content() -> None:
+    frames = skippable(b"sized", 3) + skippable(b"")
+    for size in range(6, len(frames)):
+        at_end = size == len(skippable(b"sized"))
+        with pytest.raises(CaptureError, match="is empty" if at_end else "the zstd.* stream is truncated after 0 "):
+            read(frames[:size])
+    with pytest.raises(CaptureError, match="is empty"):
+        read(frames)
+    with pytest.raises(CaptureError, match="malformed after 0"):
+        read(frames + DATA)
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -8,7 +8,7 @@ import gzip
 import io
 import lzma
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 from msmqwire.capture.schema import FileLimits
@@ -41,7 +41,7 @@ class _Streams:
         self._file = file
         self._begin = begin
         self._padding = padding
-        self._stream = begin()
+        self._stream: _Stream | None = None
 
     def readinto1(self, buffer: memoryview) -> int:
         """Fill the buffer with the output of one step; 0 at the end.
@@ -53,7 +53,7 @@ class _Streams:
         """
         while True:
             data = b""
-            if self._stream.eof:
+            if self._stream is None or self._stream.eof:
                 data = self._next_stream()
                 if not data:
                     return 0
@@ -69,7 +69,8 @@ class _Streams:
 
     def _next_stream(self) -> bytes:
         """The beginning of the next stream, without the padding that may precede it; empty at the end."""
-        data = (self._stream.unused_data or b"").lstrip(self._padding)  # that of lz4 may be None
+        unused = None if self._stream is None else self._stream.unused_data  # that of lz4 may be None
+        data = (unused or b"").lstrip(self._padding)
         while not data:
             more = self._file.read(INPUT)
             if not more:
@@ -100,13 +101,16 @@ def _open_xz(file: io.RawIOBase, memory: int) -> _Reader:
 _FORMS: dict[bytes, tuple[str, Callable[[Any, int], _Reader]]] = {
     b"\x1f\x8b": ("gzip", lambda file, memory: gzip.GzipFile(fileobj=file)),
     b"\x28\xb5\x2f\xfd": ("zstd", _open_zstd),
-    b"\x50\x2a\x4d\x18": ("zstd", _open_zstd),  # a skippable frame, which pzstd writes before each frame
     b"\x04\x22\x4d\x18": ("lz4", _open_lz4),
     b"\xfd7zXZ\x00": ("xz", _open_xz),
     b"BZh": ("bzip2", lambda file, memory: _Streams(file, bz2.BZ2Decompressor)),
 }
 INPUT = 1 << 16  # compressed bytes of a read
 LONGEST_MAGIC = max(map(len, _FORMS))
+# Frames without content, which zstd and lz4 have in common; pzstd writes one before each frame
+_SKIPPABLE = tuple(bytes((first, *b"\x2a\x4d\x18")) for first in range(0x50, 0x60))
+_SKIPPABLE_HEADER = 8  # bytes: the magic, and the number of bytes that follow
+_ZSTD_OR_LZ4 = "zstd or lz4"
 
 # gzip cannot expand more than 1,032 times, and no capture shrinks so far in any form: frames differ in their times
 LARGEST_RATIO = 1100
@@ -115,7 +119,50 @@ RATIO_COUNTS_FROM = 64 << 20
 
 def form_of(first: bytes) -> str | None:
     """The name of the compression format of a file with these first bytes; None if it is not compressed."""
+    if first.startswith(_SKIPPABLE):
+        return _ZSTD_OR_LZ4
     return next((name for magic, (name, _) in _FORMS.items() if first.startswith(magic)), None)
+
+
+class Peeked(io.RawIOBase):
+    """A file whose first bytes were read and are returned again: a pipe cannot seek.
+
+    Attributes
+    ----------
+    first : bytes
+    """
+
+    def __init__(self, read_into: Callable[[memoryview], int]) -> None:
+        self._read_into = read_into
+        self.peek()
+
+    def peek(self) -> None:
+        """Read the next bytes as ``first``; those before must have been returned."""
+        self.first = b""
+        view = memoryview(bytearray(LONGEST_MAGIC))
+        while len(self.first) < LONGEST_MAGIC:
+            count = self._read_into(view[len(self.first) :])
+            if not count:
+                break
+            self.first = bytes(view[: len(self.first) + count])
+        self._left = self.first
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def forget(self) -> None:
+        """Forget the first bytes: the file is at another offset."""
+        self._left = b""
+
+    def readinto(self, view: Any) -> int:
+        """Fill a buffer; the number of bytes, 0 at the end of the file."""
+        if not self._left:
+            return self._read_into(view)
+        part = self._left[: len(view)]
+        view[: len(part)] = part
+        self._left = self._left[len(part) :]
+        return len(part)
 
 
 class Decompressed:
@@ -127,18 +174,46 @@ class Decompressed:
         Why reading ended before the end; empty while all is well.
     """
 
-    def __init__(self, name: str, form: str, file: io.RawIOBase, limits: FileLimits | None = None) -> None:
+    def __init__(self, name: str, form: str, file: Peeked, limits: FileLimits | None = None) -> None:
         self.problem = ""
         self._memory = (limits or FileLimits()).memory
         self._form = form
         self._counted = _Counted(file)
         self._given = 0
+        if form == _ZSTD_OR_LZ4:
+            try:
+                self._skip_frames(file)
+            except EOFError as error:
+                self._malformed(error)
+            self._form = form = "lz4" if form_of(file.first) == "lz4" else "zstd"
         opener = next(opener for known, opener in _FORMS.values() if known == form)
         try:
             self._reader = opener(self._counted, self._memory)
         except ImportError as error:
             package = "backports.zstd" if form == "zstd" else form
             raise CaptureError(f"{name}: {missing(package, f'decompressing {form}')}") from error
+
+    def _skip_frames(self, file: Peeked) -> None:
+        while file.first.startswith(_SKIPPABLE):
+            header = b"".join(self._exactly(_SKIPPABLE_HEADER))
+            for _ in self._exactly(int.from_bytes(header[4:], "little")):
+                pass
+            file.peek()
+
+    def _exactly(self, size: int) -> Iterator[bytes]:
+        """The next bytes of the file, in parts.
+
+        Raises
+        ------
+        EOFError
+            The file has fewer.
+        """
+        while size:
+            part = self._counted.read(min(size, INPUT))
+            if not part:
+                raise EOFError
+            yield part
+            size -= len(part)
 
     def read_into(self, view: memoryview) -> int:
         """Fill the buffer; 0 at the end of the content, or where the file is malformed."""

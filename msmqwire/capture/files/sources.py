@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from msmqwire.capture.files.compression import LONGEST_MAGIC, Decompressed, form_of
+from msmqwire.capture.files.compression import Decompressed, Peeked, form_of
 from msmqwire.capture.files.listing import STANDARD_INPUT, files_at, open_source
 from msmqwire.capture.schema import FileLimits
 from msmqwire.columns import Payloads
@@ -40,7 +40,7 @@ class OpenFile:
         try:
             seekable = hasattr(file, "seekable") and file.seekable()
             self._start = file.tell() if seekable else None
-            self._peeked = peeked = _Peeked(_reader(file))
+            self._peeked = peeked = Peeked(_reader(file))
             form = form_of(peeked.first)
             if form is not None:
                 self._decompressed = Decompressed(self.name, form, peeked, limits)
@@ -160,36 +160,6 @@ class CapturedFrames:
 
     def close(self) -> None:
         """Nothing was opened."""
-
-
-class _Peeked(io.RawIOBase):
-    """A file whose first bytes were read and are returned again: a pipe cannot seek."""
-
-    def __init__(self, read_into: Callable[[memoryview], int]) -> None:
-        self.first = b""
-        self._read_into = read_into
-        view = memoryview(bytearray(LONGEST_MAGIC))
-        while len(self.first) < LONGEST_MAGIC:
-            count = read_into(view[len(self.first) :])
-            if not count:
-                break
-            self.first = bytes(view[: len(self.first) + count])
-        self._left = self.first
-
-    def readable(self) -> bool:
-        return True
-
-    def forget(self) -> None:
-        """Forget the first bytes: the file is at another offset."""
-        self._left = b""
-
-    def readinto(self, view: Any) -> int:
-        if not self._left:
-            return self._read_into(view)
-        part = self._left[: len(view)]
-        view[: len(part)] = part
-        self._left = self._left[len(part) :]
-        return len(part)
 
 
 def _reader(file: Any) -> Callable[[memoryview], int]:
