@@ -212,6 +212,16 @@ class Directory(ABC):
         """
         return self._search(element, *_query(element, filters, attributes))
 
+    def read_for_check(self, element: type[Element], problems: list[Problem]) -> Iterator[Element]:
+        """Every object of a class, as ``read_all``; what a read passes over without an error is added to ``problems``.
+
+        Raises
+        ------
+        DirectoryNotConnected, DirectoryError
+            As :meth:`read_all`.
+        """
+        return self._search(element, (), None)
+
     def queues_of(self, queue_manager: QueueManager) -> list[Queue]:
         """The public queues of a queue manager: those with one of its names in their Pathname.
 

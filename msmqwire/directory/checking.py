@@ -46,7 +46,7 @@ def check(objects: Iterable[DirectoryObject]) -> list[Problem]:
 
 
 def read_objects(directory: Directory) -> Document:
-    """All objects of a directory, and the errors of those that cannot be read.
+    """All objects of a directory, the errors of those that cannot be read, and names of objects that are missing.
 
     Raises
     ------
@@ -56,7 +56,7 @@ def read_objects(directory: Directory) -> Document:
     objects: list[DirectoryObject] = []
     problems: list[Problem] = []
     for element in directory.elements:
-        found = directory.read_all(element)
+        found = directory.read_for_check(element, problems)
         while True:
             try:
                 each = next(found, None)

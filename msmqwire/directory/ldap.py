@@ -6,7 +6,7 @@ import functools
 import operator
 from collections.abc import Iterator
 
-from msmqwire.directory.base import Directory, Equal, Filter, matches
+from msmqwire.directory.base import Directory, Equal, Filter, Problem, matches
 from msmqwire.directory.elements import DirectoryObject, Element, Queue, QueueManager, computer_of
 from msmqwire.directory.ldap_connection import Entry, LdapConnection, escape
 from msmqwire.directory.ldap_entry import LONG_NAME, EntryReader, utf16_length
@@ -121,8 +121,16 @@ class LdapDirectory(Directory):
         entries = self._connection.ask(path, _assertion(Queue, ()), reader.names)
         return list(map(reader.element, entries))
 
+    def read_for_check(self, element: type[Element], problems: list[Problem]) -> Iterator[Element]:
+        """As :meth:`Directory.read_for_check`: missing routing servers are passed over ([MS-MQDSSM] 3.1.6.11)."""
+        return self._search(element, (), None, problems)
+
     def _search(
-        self, element: type[Element], filters: tuple[Filter, ...], attributes: tuple[str, ...] | None
+        self,
+        element: type[Element],
+        filters: tuple[Filter, ...],
+        attributes: tuple[str, ...] | None,
+        problems: list[Problem] | None = None,
     ) -> Iterator[Element]:
         if element not in CLASSES:
             raise DirectoryError(f"Active Directory has no {element.__name__} ([MS-MQDSSM] 3.1.6.3)")
@@ -134,7 +142,7 @@ class LdapDirectory(Directory):
         for each in filters:
             _check_text(each)
         wanted = dict.fromkeys((*(known if attributes is None else attributes), *named))
-        reader = EntryReader(element, tuple(wanted), frozenset(named), self._connection)
+        reader = EntryReader(element, tuple(wanted), frozenset(named), self._connection, problems)
         entries = self._entries(element, filters, reader.names)
         # An exception ends neither map nor filter, so Read Directory Next continues after an invalid object.
         found = filter(functools.partial(matches, filters=filters), map(reader.element, entries))

@@ -51,15 +51,23 @@ class EntryReader(Generic[Element]):
         The attributes to set.
     named : set of str
         Those of them that were requested by name, so that a missing value is an error.
+    problems : list of Problem, optional
+        Names of missing objects that are passed over are added to it.
     """
 
     def __init__(
-        self, element: type[Element], attributes: tuple[str, ...], named: frozenset[str], connection: LdapConnection
+        self,
+        element: type[Element],
+        attributes: tuple[str, ...],
+        named: frozenset[str],
+        connection: LdapConnection,
+        problems: list[Problem] | None = None,
     ) -> None:
         self._element = element
         self._attributes = attributes
         self._named = named
         self._connection = connection
+        self._problems = [] if problems is None else problems
         self._computers = _NamedObjects(connection, "computer", "", tuple(_ON_THE_COMPUTER.values()))
         self._named_objects: dict[type[DirectoryObject], _NamedObjects] = {
             each: _NamedObjects(connection, CLASSES[each], CONTAINERS.get(each, ""), ("objectGUID",))
@@ -109,15 +117,19 @@ class EntryReader(Generic[Element]):
         return tuple(read) if self._element.is_list(name) else read[0]
 
     def _resolved(self, entry: Entry, attribute: str, names: list[str]) -> list[UUID]:
-        # A missing routing server is skipped; a missing site or gate is an error ([MS-MQDSSM] 3.1.6.11), but the link
-        # is usable while it has another gate.
+        # A missing routing server is passed over; a missing site or gate is an error ([MS-MQDSSM] 3.1.6.11), but the
+        # link is usable while it has another gate.
         missing_ok = attribute.endswith("routing_server_identifier_list")
         objects = self._named_objects[REFERENCES[attribute]]
         identifiers = [_identifier(objects.get(name)) for name in names]
         for name, identifier in zip(names, identifiers, strict=True):
-            if identifier is None and attribute == _GATES:
+            if identifier is not None:
+                continue
+            if attribute == _GATES:
                 self._missing.append(name)
-            elif identifier is None and not missing_ok:
+            elif missing_ok:
+                self._problems.append(_missing_object(entry, attribute, name).problem)
+            else:
                 raise _missing_object(entry, attribute, name)
         return [identifier for identifier in identifiers if identifier is not None]
 

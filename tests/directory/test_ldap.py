@@ -29,6 +29,7 @@ from msmqwire.directory import (
     Site,
     ldap_entry,
 )
+from msmqwire.directory.checking import read_objects
 from msmqwire.directory.ldap_connection import Entry, LdapConnection, relative_names
 from msmqwire.errors import DirectoryError, DirectoryNotConnected
 from msmqwire.notification.processor import NotificationProcessor
@@ -335,6 +336,29 @@ def test_a_link_without_its_gate_is_reported_by_the_check_and_skipped_by_routing
     assert done.stdout.decode().splitlines()[0] == (
         f"cn=gone,{_LINKS},{ROOT}: site_gate_identifier_list: there is no object cn=nobody,{ROOT}"
     )
+
+
+def test_a_routing_server_that_is_missing_is_reported_by_the_check(tmp_path: Path) -> None:
+    """Reads pass over it ([MS-MQDSSM] 3.1.6.11), so the machine has none of it in its lists."""
+    machine = "cn=msmq,cn=WIDOW,cn=Computers"
+    gone = [f"mSMQ{way}RoutingServers: cn={name},{ROOT}" for way, name in (("Out", "a"), ("Out", "b"), ("In", "a"))]
+    widow = _entry("cn=WIDOW,cn=Computers", "objectClass: computer") + _entry(
+        machine, "objectClass: mSMQConfiguration", _identifier(26), "whenCreated: 20240101000000.0Z",
+        "whenChanged: 20240101000000.0Z", f"mSMQOutRoutingServers: {_LEDGER}", *gone,
+    )  # fmt: skip
+    with slapd.running(tmp_path, f"{ldif(enterprise())}\n{widow}") as url:
+        done = msmqwire("directory", "check", url)
+        with LdapDirectory(url) as directory:
+            before = list(directory.read_all(QueueManager))
+            document = read_objects(directory)
+    assert done.returncode == 2
+    assert done.stdout.decode().splitlines()[:3] == [
+        f"{machine},{ROOT}: {way}_routing_server_identifier_list: there is no object cn={name},{ROOT}"
+        for way, name in (("out", "a"), ("out", "b"), ("in", "a"))
+    ]
+    assert [str(problem) for problem in document.problems] == done.stdout.decode().splitlines()[:3]
+    assert [each for each in document.objects if isinstance(each, QueueManager)] == before
+    assert before[-1].out_routing_server_identifier_list == (UUID("ba000000-0000-4000-8000-0000000000c7"),)
 
 
 def test_a_link_is_usable_while_one_of_its_gates_exists(tmp_path: Path) -> None:
