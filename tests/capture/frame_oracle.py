@@ -14,6 +14,7 @@ TYPED = {1: (12, 14), 113: (14, 16), 276: (0, 20), 104: (2, 4)}  # link types: p
 IPX = 0x8137
 VLANS = {0x8100, 0x88A8, 0x9100, 0x9200}
 EXTENSIONS = {0, 43, 44, 51, 60, 135, 139, 140}
+PAYLOADS = {6, 17, *encapsulations.CARRIERS}  # protocols of IP in which payloads may be
 
 
 class PartError(Exception):
@@ -61,8 +62,10 @@ class Datagram:
         return bytes(self.octets[place] for place in range(self.total))
 
     def is_foreign(self, ports: set[int]) -> bool:
-        """Whether its ports are there and are not ours."""
+        """Whether its ports are there and are not ours, or its protocol has none."""
         protocol = self.protocol
+        if 0 in self.octets and protocol not in {*PAYLOADS, *EXTENSIONS, *encapsulations.UNSUPPORTED_PROTOCOLS}:
+            return True
         if protocol not in (6, 17) or not all(place in self.octets for place in range(4)):
             return False
         found = struct.unpack(">HH", bytes(self.octets[place] for place in range(4)))
@@ -159,7 +162,7 @@ def ipv4(packet: bytes) -> tuple[int, str, str, bytes, int]:
     header = (first & 15) * 4
     if first >> 4 != 4 or header < 20:
         raise DamagedError
-    if protocol not in {6, 17, *encapsulations.CARRIERS}:
+    if protocol not in PAYLOADS:
         encapsulations.by_protocol(protocol, b"")
     total = total or len(packet)
     if total < header or len(packet) < header:
@@ -181,8 +184,6 @@ def extensions(rest: bytes, kind: int, length: int, ends: tuple[bytes, bytes]) -
         if length < 0:
             raise DamagedError
         if fragment and flags & 0xFFF9:
-            if kind not in {6, 17, *encapsulations.CARRIERS, *EXTENSIONS}:
-                encapsulations.by_protocol(kind, b"")
             # RFC 8200 4.5: the next header is not among what fragments of a datagram have in common
             raise PartError((*ends, 0, number), kind, flags & 0xFFF8, bool(flags & 1), need(rest, length))
     return kind, rest, length

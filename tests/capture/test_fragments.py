@@ -63,10 +63,11 @@ def test_extension_headers_behind_the_fragment_header() -> None:
     assert [row.payload for row in rows] == [PAYLOAD]
 
 
+@pytest.mark.parametrize("kind", [build.TCP, 50, 58, 59, 60, 255])
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
-def test_the_next_header_of_ipv6_is_that_of_the_first_part(order: tuple[int, int]) -> None:
+def test_the_next_header_of_ipv6_is_that_of_the_first_part(order: tuple[int, int], kind: int) -> None:
     """RFC 8200 4.5: of the others it may differ, and is not used."""
-    parts = [part6(0, 512), part6(512, len(DATAGRAM), kind=build.TCP)]
+    parts = [part6(0, 512), part6(512, len(DATAGRAM), kind=kind)]
     rows, stats = read(build.pcap([parts[at] for at in order]))
     assert [row.payload for row in rows] == [PAYLOAD]
     assert (stats.fragments, stats.incomplete_datagrams) == (1, 0)
@@ -124,7 +125,15 @@ def test_fragments_in_fragments_and_of_other_protocols() -> None:
     rows, stats = read(build.pcap([part6(0, 40, body=inner, kind=44), part6(40, len(inner), body=inner, kind=44)]))
     assert (rows, stats.other) == ([], 1)
     rows, stats = read(build.pcap([part6(0, 40, body=inner, kind=58)]))
-    assert (rows, stats.fragments + stats.incomplete_datagrams) == ([], 0)
+    assert (rows, stats.fragments, stats.incomplete_datagrams) == ([], 1, 0)
+    first, last = part6(0, 40, body=inner, kind=58), part6(40, len(inner), body=inner, kind=build.UDP)
+    for order in ([first, last], [last, first]):
+        rows, stats = read(build.pcap(order))
+        assert (rows, stats.fragments, stats.other, stats.incomplete_datagrams) == ([], 1, 1, 0)
+    # A first part may be that of a datagram of ours: here it is missing, and there it announces an encapsulation
+    for kind, start in ((58, 40), (50, 0)):
+        rows, stats = read(build.pcap([part6(start, start + 40, body=inner, kind=kind)]))
+        assert (rows, stats.fragments, stats.incomplete_datagrams) == ([], 1, 1)
 
 
 def test_a_missing_part() -> None:
@@ -340,8 +349,11 @@ def test_random_parts_as_the_oracle_has_them() -> None:
             start = random_.randrange(0, len(body), 8)
             end = min(len(body), start + 8 * random_.randrange(1, 20))
             source = body if random_.random() < 0.9 else random_.randbytes(len(body))
-            make = random_.choice((part, part6))
-            frames.append(make(start, end, body=source))
+            if random_.random() < 0.5:
+                frames.append(part(start, end, body=source))
+            else:
+                kinds = (build.UDP, build.UDP, build.UDP, 50, 58, 59)
+                frames.append(part6(start, end, body=source, kind=random_.choice(kinds)))
             if random_.random() < 0.05:
                 frames[-1] = frames[-1][: random_.randrange(len(frames[-1]))]
         if random_.random() < 0.3:
@@ -366,7 +378,10 @@ def test_fragments_by_scapy_as_tshark_reads_them(tmp_path: Path) -> None:
         / UDP(sport=40000, dport=1801)
         / Raw(PAYLOAD)
     )
-    packets = [*fragment(four, fragsize=200), *fragment6(six, 400)]
+    first, *others = fragment6(six, 400)
+    for other, kind in zip(others, itertools.cycle((58, 59, 60))):
+        other[IPv6ExtHdrFragment].nh = kind
+    packets = [*fragment(four, fragsize=200), first, *others]
     random.Random(5).shuffle(packets)
     path = tmp_path / "fragments.pcap"
     wrpcap(str(path), packets)

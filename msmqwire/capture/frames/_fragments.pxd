@@ -25,7 +25,7 @@ cdef struct Part:
     size_t size
     size_t offset        # of the data in the datagram
     bint more            # others follow
-    bint foreign         # it is the first one, and its ports are not selected
+    bint foreign         # it is the first one, and shows that no payload is in the datagram
 
 
 # A fragment that is in its datagram.

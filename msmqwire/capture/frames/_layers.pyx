@@ -295,8 +295,6 @@ cdef int read_extensions(Layer* layer, Packet* found) noexcept nogil:
         if layer.end < layer.position:
             return short_of(found, IP_TOTAL_LENGTH, layer.position, layer.end)
         if flags & 0xFFF9:  # neither offset nor more fragments: a complete datagram, RFC 6946
-            if not is_carrier(layer.type) and not is_extension(layer.type):
-                return unsupported_protocol(layer.type, found)
             found.part.protocol = layer.type
             found.part.identification = load_u32(extension + 4)
             return read_part(layer, flags & 0xFFF8, flags & 1 != 0, found)
@@ -410,20 +408,25 @@ cdef int read_transport(Layer* layer, const Ports* ports, Packet* found) noexcep
     return read_by_protocol(layer, found)
 
 
-cdef bint is_foreign(const Part* part, const Ports* ports) noexcept nogil:
+cdef bint is_foreign(const Part* part, const Ports* ports, Packet* found) noexcept nogil:
     """Whether a first part shows that no payload is in the datagram."""
-    if part.offset or part.size < 4:
+    if part.offset:
         return False
     if part.protocol == UDP_PROTOCOL:
-        return not wanted(ports.udp, part.data) and not is_tunnel_port(network_u16(part.data + 2))
-    return part.protocol == TCP_PROTOCOL and not wanted(ports.tcp, part.data)
+        return part.size >= 4 and not wanted(ports.udp, part.data) and not is_tunnel_port(network_u16(part.data + 2))
+    if part.protocol == TCP_PROTOCOL:
+        return part.size >= 4 and not wanted(ports.tcp, part.data)
+    return (
+        not is_carrier(part.protocol) and not is_extension(part.protocol)
+        and unsupported_protocol(part.protocol, found) == OTHER
+    )
 
 
 cdef int read_network(Layer* layer, const Ports* ports, Packet* found) noexcept nogil:
     """An IP packet: what it carries, or the part of a datagram."""
     cdef int status = read_ipv4(layer, found) if layer.type == TYPE_IPV4 else read_ipv6(layer, found)
     if status == PART:
-        found.part.foreign = is_foreign(&found.part, ports)
+        found.part.foreign = is_foreign(&found.part, ports, found)
         found.part.path = found.path
     return read_transport(layer, ports, found) if status == FOUND else status
 
