@@ -6,6 +6,7 @@ rewritten so is left out and counted.
 
 from __future__ import annotations
 
+import struct
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -46,6 +47,7 @@ _CONTENTS = frozenset(
 )
 _BASE_HEADER, _SIGNED = 16, 8
 _SENDER_IS_SID = 1
+_HAS_SESSION_HEADER = 0x10  # in the flags of a BaseHeader
 # The columns of messages that say what to rewrite
 _READ = (
     "violations", "kind", "notification", "acknowledged_source_queue_manager", "destination_queues", "admin_queues",
@@ -54,6 +56,19 @@ _READ = (
 )  # fmt: skip
 # The bytes before the data of further headers: numbers
 _SECTION, _COMPOUND = 8, 16
+_ADDRESS = struct.Struct("<I2HI")  # HeaderSize, HeaderID, Reserved, ElementCount
+_TITLE = struct.Struct("<2HI")  # the id, Reserved, the size of what follows
+# Further headers without content
+_EMPTY = {
+    "SoapHeader": _TITLE.pack(800, 0, 0),
+    "SoapBody": _TITLE.pack(900, 0, 0),
+    "Destination": _ADDRESS.pack(_ADDRESS.size, 100, 0, 0),
+    "Administration": _ADDRESS.pack(_ADDRESS.size, 200, 0, 0),
+    "Response": _ADDRESS.pack(_ADDRESS.size, 300, 0, 0),
+    "MQFSignatureHeader": _TITLE.pack(350, 0, 0),
+}
+# Where in its further header a field of a fault is
+_AT = {"DataLength": 4, "HttpBodySize": 4, "Header": _SECTION, "Body": _SECTION, "Signature": _SECTION}
 # The numbers that acknowledgments begin with; of an OrderAck the rest is reserved ([MS-MQQB] 2.2.4.1)
 _ACKNOWLEDGED = 16
 # Whether a directory server speaks IP, and IPX: [MS-MQSD] 2.2.3
@@ -285,6 +300,8 @@ def _rewrite_message(
     """Rewrite further headers, and the body of a notification or acknowledgment; whether that was possible."""
     if fault is not None:
         if further is not None:
+            if fault["code"] == "incomplete" and _rewrite_incomplete(payload, rewritten, further, fault, pseudonyms):
+                return True
             # Which bytes of headers are names is known from whole headers only; the first one begins with numbers
             size = _COMPOUND if fault["field"].startswith("CompoundMessageHeader") else _SECTION
             known = further.start + size if fault["offset"] in range(further.start, further.start + _COMPOUND) else 0
@@ -323,6 +340,39 @@ def _rewrite_message(
         source = row["acknowledged_source_queue_manager"]
         body = body[:_ACKNOWLEDGED] + bytes(size - _ACKNOWLEDGED) if source is None else body
         rewritten[start : start + size] = _replaced(body, [source] if source else [], pseudonyms)
+    return True
+
+
+def _rewrite_incomplete(
+    payload: bytes, rewritten: bytearray, further: Part, fault: dict[str, Any], pseudonyms: Pseudonyms
+) -> bool:  # fmt: skip
+    """Rewrite a message that lost bytes in its further headers, or after them; whether that was possible.
+
+    The complete headers are rewritten as those of a message that has the others without content. Of the header that
+    lost bytes the numbers stay.
+    """
+    header, _, name = fault["field"].partition(".")
+    head = len(_EMPTY.get(header, b"")) or (_COMPOUND if header == "CompoundMessageHeader" else _SECTION)
+    start = fault["offset"] - _AT.get(name, 0)
+    if start < further.start:
+        # All headers are there
+        start = further.end
+    complete = bytearray(payload[:start].ljust(start, b"\0"))
+    complete[2] &= ~_HAS_SESSION_HEADER & 0xFF
+    found: dict[str, Any] | None = {"field": ""}
+    while found is not None:
+        complete += _EMPTY.get(found["field"], b"")
+        complete[8:12] = len(complete).to_bytes(4, "little")
+        before, found = found, _outcome("messages", bytes(complete), 0)[0][0]
+        if found is not None and (found["field"] not in _EMPTY or found["field"] == before["field"]):
+            return False
+    of_complete = anonymize_payload(bytes(complete), "messages", pseudonyms)
+    if of_complete is None:
+        return False
+    start = min(start, len(payload))
+    rewritten[_BASE_HEADER:start] = of_complete[_BASE_HEADER:start]
+    rest = payload[start : min(start + head, further.end)]
+    rewritten[start : further.end] = rest.ljust(further.end - start, b"\0")
     return True
 
 

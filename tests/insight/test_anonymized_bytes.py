@@ -179,8 +179,27 @@ def test_a_packet_cut_anywhere_keeps_its_fault(headers: str) -> None:
     for size in range(0, len(packet), 1 if len(packet) < 800 else 16):
         found = anonymize_payload(packet[:size], "messages", PSEUDONYMS, len(packet) - size)
         assert found is None or len(found) == size
-        if headers == "F7-user-message":
+        if headers in ("F7-user-message", "soap", "multiple-queues"):
             assert found is not None
+
+
+@pytest.mark.parametrize("name", ["multiple-queues", "http-envelope-and-request", "http-request-before-soap"])
+def test_a_packet_cut_in_further_headers_stays(name: str) -> None:
+    """With its numbers, those of a SessionHeader too, and without the names of its complete headers."""
+    packet = bytearray(get("mqqb", name).data)
+    (start,) = (part.start for part in byte_map("messages", bytes(packet)) if part.name == "further headers")
+    packet[2] |= 0x10
+    session = bytes(range(1, 17))
+    whole = bytes(packet) + session
+    secrets = ["srv".encode("utf-16-le"), "orders".encode("utf-16-le"), b"HTTP"]
+    secrets += [whole[144:160]] if name == "multiple-queues" else []
+    for size in range(start, len(whole), 3):
+        found = anonymize_payload(whole[:size], "messages", PSEUDONYMS, len(whole) - size)
+        assert found is not None
+        assert found[len(packet) :] == session[: max(0, size - len(packet))]
+        if name == "multiple-queues" and size >= start + 12:
+            assert found[start : start + 12] == whole[start : start + 12]
+        assert not [secret for secret in secrets if secret in found[start:]]
 
 
 def test_datagrams_that_lost_bytes_keep_their_fault(tmp_path: Path) -> None:
