@@ -31,7 +31,7 @@ import secrets
 from typing import TYPE_CHECKING, cast
 
 from msmqwire.cli.arguments import CAPTURE_HELP, add_quiet, add_selection, capture_files, read_options
-from msmqwire.cli.console import CommandError, say
+from msmqwire.cli.console import CommandError, optional, say
 from msmqwire.cli.progress import progress
 from msmqwire.cli.target import is_terminal, open_target
 from msmqwire.errors import counted
@@ -53,6 +53,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Anonymize; the exit status."""
+    optional("pyarrow", "msmqwire anonymize")
     from msmqwire.insight.anonymize import anonymize
 
     if is_terminal(options.output):

@@ -336,6 +336,17 @@ def test_what_is_not_installed(absent: str, format: str, printed: Path, monkeypa
     ), said
 
 
+@pytest.mark.parametrize("subcommand", ["decode", "anonymize", "summary", "detect", "report", "replay"])
+def test_commands_that_read_captures_need_pyarrow(
+    subcommand: str, printed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    output = {"anonymize": "safe.pcap", "report": "page.html"}.get(subcommand)
+    said = refused(subcommand, printed, *(["-o", tmp_path / output] if output else []))
+    assert f"msmqwire {subcommand} needs pyarrow, which is not installed: pip install " in said
+    assert [*tmp_path.iterdir()] in ([], [printed])
+
+
 @pytest.mark.parametrize("format", ["json", "csv", "parquet", "brief", "table"])
 def test_decode_imports_only_what_it_needs(format: str, tmp_path: Path) -> None:
     """The Python side of Spark or pandas takes longer to import than most captures take to decode."""
