@@ -11,12 +11,13 @@ both must agree.
 
 formats (-T):
   pcap  a capture that decodes to the same rows (default), except for file, frame, first_frame, the
-        case of keywords in direct names (private$), stream_offset if a stream is incomplete, and
-        packet_size and user_flags if the sender pads or names a queue in another way
+        case of keywords in direct names (private$), stream_offset if a stream is incomplete,
+        packet_size and user_flags if the sender pads or names a queue in another way, and bytes that
+        receivers ignore (trailing, reserved)
   hex   a line of hexadecimal digits for each packet
 
-Rows are sorted by time in memory. Rows that no conforming sender writes, with a fault or violations,
-are left out, and so are rows of IPX.
+Rows are sorted by time in memory. Rows that no conforming sender writes, with a fault, violations or
+a direct name that is not valid, are left out, and so are rows of IPX.
 
 exit status:
   0  every row was written
@@ -91,7 +92,15 @@ class _Packet:
     @property
     def is_left_out(self) -> bool:
         """Whether it cannot be written."""
-        return self.transport == "ipx" or any(row.get("fault") or row.get("violations") for row in self.rows)
+        return self.transport == "ipx" or any(map(self._is_refused, self.rows))
+
+    def _is_refused(self, row: Row) -> bool:
+        """Whether no conforming sender writes a row."""
+        from msmqwire.cli.packets import has_invalid_name
+
+        # A wrong name in a row written by hand, which has no column of violations, is an error
+        decoded = self.table == "messages" and "violations" in row
+        return bool(row.get("fault") or row.get("violations")) or (decoded and has_invalid_name(row))
 
     def encoded(self) -> bytes:
         """Its bytes; errors as in ``packet_of``."""

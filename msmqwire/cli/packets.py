@@ -11,8 +11,8 @@ from typing import Any, TypeAlias
 from msmqwire import mqcn, mqqb, mqsd
 from msmqwire.capture import TABLES, table_columns
 from msmqwire.capture.options import parse_time
-from msmqwire.columns.schema import TIMESTAMP, DataType
-from msmqwire.formatname import DirectName
+from msmqwire.columns.schema import FORMAT_NAME, TIMESTAMP, DataType, ListOf
+from msmqwire.formatname import DirectName, FormatNameError, parse
 from msmqwire.mqcn.values import EVENTS
 from msmqwire.mqqb._encode import DERIVED
 from msmqwire.mqqb.groups import GROUP_FIELDS, GROUPS, SECURITY_DATA_PRESENT
@@ -35,6 +35,11 @@ _SESSIONS: Mapping[str, type] = {
 }
 _SID = SENDER_ID_TYPES.index("sid")
 _NOTIFY_QUEUE = DirectName("os", "localhost", "notify_queue$", queue_type="private")
+_NAMES = [
+    each.name
+    for each in mqqb.MESSAGES.columns
+    if (each.type.item if isinstance(each.type, ListOf) else each.type) == FORMAT_NAME
+]
 _VALUE_MEMBERS = ("int", "text", "guid", "bytes", "ints", "guids", "texts")
 
 
@@ -92,6 +97,21 @@ def columns_of(table: str) -> frozenset[str]:
     return frozenset((*table_columns(table), "fault", "violations"))
 
 
+def has_invalid_name(row: Row) -> bool:
+    """Whether a message names a queue by a direct name that is not valid: it can be decoded, but not built."""
+    values = [row.get(name) for name in _NAMES]
+    names = {name for value in values for name in (value if isinstance(value, list) else [value])}
+    return any(isinstance(name, str) and name.startswith("DIRECT=") and not _is_valid(name) for name in names)
+
+
+def _is_valid(name: str) -> bool:
+    try:
+        parse(name, http_slashes=True, spx=True)
+    except FormatNameError:
+        return False
+    return True
+
+
 def check_columns(row: Row, table: str) -> None:
     """Refuse a row with a column that its table does not have, by a ValueError."""
     if more := row.keys() - columns_of(table):
@@ -147,6 +167,8 @@ def _topology(values: dict[str, Any]) -> mqsd.TopologyClientRequest | mqsd.Topol
         values["servers"] = [_made(mqsd.DirectoryServiceServer, each) for each in values["servers"]]
     elif kind is mqsd.TopologyServerReply:
         values["servers"] = []
+    if kind is mqsd.TopologyClientRequest:
+        values.pop("trailing", None)  # servers ignore it
     packet: mqsd.TopologyClientRequest | mqsd.TopologyServerReply = _made(
         kind, {name: value for name, value in values.items() if name not in ("type", "version")}
     )

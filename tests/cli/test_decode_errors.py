@@ -342,7 +342,8 @@ def test_commands_that_read_captures_need_pyarrow(
 ) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     output = {"anonymize": "safe.pcap", "report": "page.html"}.get(subcommand)
-    said = refused(subcommand, printed, *(["-o", tmp_path / output] if output else []))
+    to: list[str | Path] = ["-o", tmp_path / output] if output else []
+    said = refused(subcommand, printed, *to)
     assert f"msmqwire {subcommand} needs pyarrow, which is not installed: pip install " in said
     assert [*tmp_path.iterdir()] in ([], [printed])
 

@@ -13,7 +13,7 @@ from msmqwire import mqqb, mqsd
 from msmqwire.capture.files.writing import CaptureWriter, Flow
 from msmqwire.notification.sender import Change, QueueCreation, QueueDeletion, QueueUpdate
 from tests.capture.build import START
-from tests.cli.support import EXAMPLES, msmqwire, refused, run
+from tests.cli.support import EXAMPLES, V1, msmqwire, refused, run
 from tests.mqqb.messages import FULL
 from tests.notification.sent import LEDGER, MANAGER, ORDERS, SERVICE, captured, changed
 
@@ -74,6 +74,33 @@ def test_what_no_sender_writes_is_left_out(tmp_path: Path) -> None:
     good = [row for row in rows if row["fault"] is None and not row["violations"] and row["transport"] != "ipx"]
     assert 0 < len(good) < len(rows)
     assert comparable(decoded(encoded(tmp_path, rows, status=2), "topology")) == comparable(good)
+
+
+def test_messages_with_names_that_are_not_valid_are_left_out(tmp_path: Path) -> None:
+    """Nothing else of their capture is lost; a wrong name that was written by hand is an error."""
+    names = ["DIRECT=OS:server\\private$\\two words", "DIRECT=OS:server\\private$\\orders", "DIRECT="]
+    rows = decoded(EXAMPLES / "message-session.pcap", "all")
+    message = next(row for row in rows if row["table"] == "messages" and row["notification"] is None)
+    lists = [message | {"message_id": 9 + number, "destination_queue": name} for number, name in enumerate(names)]
+    elements = ["PRIVATE=557358d1-9150-9595-4997-b6e611ea26c6\\5", names[0]]
+    lists.append(message | {"destination_queues": elements, "admin_queues": [], "response_queues": []})
+    again = decoded(encoded(tmp_path, [*rows, *lists], status=2), "messages")
+    assert len(again) == len([row for row in rows if row["table"] == "messages"]) + 1
+    _, _, said = run("encode", tmp_path / "rows.jsonl", "-o", tmp_path / "encoded.pcap")
+    assert said.endswith("packets written, 3 rows left out\n")
+    by_hand = {"table": "messages", "destination_queue": names[0]}
+    assert "is not a format name" in refused("encode", "-T", "hex", input=json.dumps(by_hand).encode())
+
+
+def test_requests_with_bytes_that_servers_ignore(tmp_path: Path) -> None:
+    path, request = tmp_path / "padded.pcap", V1.data + b"\1\2\3"
+    with path.open("wb") as file:
+        CaptureWriter(file).datagram(START, Flow("10.0.0.1", 50000, "10.0.0.2", 1801), request)
+    (row,) = decoded(path, "topology")
+    assert (row["trailing"], row["violations"]) == ("010203", [])
+    (again,) = decoded(encoded(tmp_path, [row]), "topology")
+    assert again["trailing"] is None
+    assert comparable([again | {"trailing": row["trailing"]}]) == comparable([row])
 
 
 @pytest.mark.parametrize("valid", [False, True])
