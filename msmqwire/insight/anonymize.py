@@ -423,17 +423,24 @@ def _replaced(data: bytes, guids: list[bytes], pseudonyms: Pseudonyms) -> bytes:
 
 
 def _notification(body: bytes, pseudonyms: Pseudonyms) -> bytes | None:
-    """The body of a notification with pseudonyms; None where its bytes do not follow from its values."""
+    """The body of a notification with pseudonyms; None if it cannot be read."""
     try:
         message = mqcn.decode(body)
         for space in (True, False):
             written = mqcn.encode_body(message, closing_space=space, enforce=False)[:-1]
-            if body.startswith(written):
+            if _is_written_as(body[: len(written)], message, written):
                 renamed = mqcn.encode_body(_renamed(message, pseudonyms), closing_space=space, enforce=False)[:-1]
                 return renamed + bytes(len(body) - len(written)) if len(renamed) == len(written) else None
     except MsmqWireError:
         pass
     return None
+
+
+def _is_written_as(body: bytes, message: mqcn.ChangeNotificationMessage, written: bytes) -> bool:
+    """Whether a body is written so, but for what has no meaning: the case of a text, and Reserved of an update."""
+    if message.body is not None:
+        return body.lower() == written.lower()
+    return len(body) == len(written) and mqcn.decode(body) == message
 
 
 def _renamed(message: mqcn.ChangeNotificationMessage, pseudonyms: Pseudonyms) -> mqcn.ChangeNotificationMessage:

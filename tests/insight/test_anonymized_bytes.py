@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from msmqwire import mqqb
+from msmqwire import mqcn, mqqb
 from msmqwire.capture import read_tables
 from msmqwire.insight.anonymize import anonymize, anonymize_payload
 from msmqwire.insight.layouts import byte_map
@@ -21,6 +21,7 @@ from tests.capture import build
 from tests.cli.support import run
 from tests.insight.captures import FIRST, WRITER, datagram, message, stream
 from tests.insight.captures import write as write_capture
+from tests.mqcn.test_statements import QUEUE, body_bytes, message_bytes, update_bytes
 from tests.vectors import get
 
 PSEUDONYMS = Pseudonyms(b"a key of 16 byte")
@@ -133,6 +134,27 @@ def test_reserved_bytes_of_acknowledgments_do_not_stay() -> None:
     packet[at + 16 : at + 36] = SECRET[:20]
     found = rewritten(bytes(packet))
     assert found[at : at + 36] == body[:16] + bytes(20)
+
+
+def test_reserved_bytes_of_notifications_do_not_stay() -> None:
+    """Receivers ignore Reserved ([MS-MQCN] 2.2.6), so senders may write any bytes; it is not left out."""
+    body = message_bytes(update_bytes(reserved=SECRET[:24]), update_bytes())
+    packet = message(queue="OS:server\\private$\\notify_queue$", body=body)
+    found = mqqb.decode(rewritten(packet))
+    assert isinstance(found, mqqb.UserMessage)
+    (first, second) = mqcn.decode(found.body, strict=True).updates
+    assert first == second
+    assert (first.guid_identifier, first.reserved) == (PSEUDONYMS.guid(QUEUE), bytes(24))
+
+
+@pytest.mark.parametrize("closing", ["</ObjectGuid >", "</ObjectGuid>"])
+@pytest.mark.parametrize("tail", ["", "\0"])
+def test_the_case_of_a_notification_does_not_matter(closing: str, tail: str) -> None:
+    text = body_bytes(closing=closing, name="payroll")[2:].decode("utf-16-le").lower() + tail
+    body = b"\2\1" + text.encode("utf-16-le") + b"\7"
+    found = mqqb.decode(rewritten(message(queue="OS:server\\private$\\notify_queue$", body=body)))
+    assert isinstance(found, mqqb.UserMessage)
+    assert mqcn.decode(found.body, strict=True).body == (2, PSEUDONYMS.guid(QUEUE), PSEUDONYMS.text("payroll"))
 
 
 @pytest.mark.parametrize("letters", ["😀", "e\u0301", "\ue000\ue001", "\ud800", "\u0928\u094d\u0926"])
