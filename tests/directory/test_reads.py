@@ -85,7 +85,8 @@ def test_offline(enterprise: MemoryDirectory) -> None:
     local = QueueManagerDirectory(away, HERE, [ORDERS])
     with pytest.raises(DirectoryNotConnected):
         local.read_directory(Queue, [directory.Equal("identifier", ORDERS.identifier)], force=True)
-    assert not local.offline
+    offline_before = local.offline
+    assert not offline_before
     with pytest.raises(DirectoryNotConnected):
         local.read_directory(Queue, [directory.Equal("identifier", ORDERS.identifier)])
     assert local.offline

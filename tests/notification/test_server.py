@@ -311,7 +311,8 @@ def test_the_other_messages_are_processed_after_a_verifier_raised() -> None:
     last = p.version_1(p.update("change", p.ORDERS, properties=[(101, p.ORDERS), (105, 4)]))
     with pytest.raises(RuntimeError, match="no certificate store"):
         server.receive(last, p.SIGNED, now=deadline)
-    assert server.deadline == deadline
+    later = server.deadline
+    assert later == deadline
     changes = [record.changes[0].after for record in server.tick(deadline) if isinstance(record, Changed)]
     assert changes == [1, 3, 4]
     assert server.deadline is None
