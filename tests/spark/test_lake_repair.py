@@ -17,6 +17,8 @@ from deltalake import DeltaTable
 from msmqwire import cli
 from msmqwire.spark import lake as lakes
 from msmqwire.spark.lake import LakeError
+from msmqwire.spark.lake.storage import Storage
+from msmqwire.spark.lake.tables import LakeTable
 from tests.spark.lake_damage import active, entries, flip, lose_plans, spoil
 from tests.spark.lake_runs import (
     SCHEDULES,
@@ -391,3 +393,22 @@ def test_a_log_of_which_only_an_entry_far_on_is_left(root: Path) -> None:
         entry.unlink()
     first.rename(first.with_name(f"{10**8:020}.json"))
     assert lakes.check(root)
+
+
+@pytest.mark.parametrize(
+    ("name", "is_checkpoint"),
+    [
+        ("_last_checkpoint", True),
+        (f"{20:020}.checkpoint.parquet", True),
+        (f"{20:020}.checkpoint.{1:010}.{2:010}.parquet", True),
+        (f"{20:020}.checkpoint.80a083e8-7026-4e79-81be-64bd76c43a11.json", True),
+        (f".{20:020}.checkpoint.parquet.crc", False),
+        (f"{20:020}.checkpoint.parquet.tmp", False),
+    ],
+)
+def test_names_of_checkpoints(tmp_path: Path, name: str, is_checkpoint: bool) -> None:
+    """A table whose log was cleaned up has one of them; what another program leaves beside them makes no table."""
+    log = tmp_path / "topology" / "_delta_log"
+    log.mkdir(parents=True)
+    (log / name).touch()
+    assert LakeTable(Storage.of(tmp_path), "topology").has_log is is_checkpoint

@@ -9,12 +9,11 @@ import time
 from pathlib import Path
 
 from msmqwire.spark.lake.storage import LakeError, Storage, parsed
-from msmqwire.spark.lake.tables import ColumnsError, DeletionVectorsError, LakeTable
+from msmqwire.spark.lake.tables import CHECKPOINT, LAST_CHECKPOINT, ColumnsError, DeletionVectorsError, LakeTable
 
 _ENTRY = re.compile(r"([0-9]{20})\.json")
 # More entries than these are not lost together but were never written: a run each minute makes them in two months
 _MOST_LOST = 100_000
-_CHECKPOINT = re.compile(r"_last_checkpoint|[0-9]{20}\.checkpoint.*\.parquet")
 
 
 def mend_log(storage: Storage, name: str, *, dry_run: bool) -> list[str]:
@@ -31,7 +30,7 @@ def mend_log(storage: Storage, name: str, *, dry_run: bool) -> list[str]:
     if _is_readable(storage, name) or (dry_run and done):
         return done
     # The hint of the last checkpoint comes first: a checkpoint may be all that is left of the entries before it
-    for file in sorted(filter(_CHECKPOINT.fullmatch, _files(storage, name)), reverse=True):
+    for file in sorted(filter(CHECKPOINT.fullmatch, _files(storage, name)), reverse=True):
         done.append(f"{_path(name, file)}: cannot be read: deleted")
         if dry_run:
             return done
@@ -50,7 +49,7 @@ def mend_log(storage: Storage, name: str, *, dry_run: bool) -> list[str]:
 def _mend_entries(storage: Storage, name: str, *, dry_run: bool) -> list[str]:
     files = _files(storage, name)
     versions = [int(match[1]) for match in map(_ENTRY.fullmatch, files) if match]
-    checkpoints = [int(file[:20]) for file in files if _CHECKPOINT.fullmatch(file) and file[0].isdigit()]
+    checkpoints = [int(file[:20]) for file in files if CHECKPOINT.fullmatch(file) and file != LAST_CHECKPOINT]
     last = max(checkpoints, default=-1)
     done: list[str] = []
     if last < 0 and min(versions, default=0) > _MOST_LOST:

@@ -25,6 +25,10 @@ from msmqwire.spark.lake.storage import LakeError, Storage, StoredFile, mend, on
 _APPLICATION = "msmqwire"
 #: The key of the number of a run in the history of a table.
 RUN = "msmqwire.run"
+# The file of the log that names its last checkpoint
+LAST_CHECKPOINT = "_last_checkpoint"
+#: The names of this file and of checkpoints, which may be in several parts, and have a UUID.
+CHECKPOINT = re.compile(rf"{LAST_CHECKPOINT}|[0-9]{{20}}\.checkpoint\.(.+\.)?(parquet|json)")
 # With more commits than this after it, a checkpoint of the log is written
 _CHECKPOINT_INTERVAL = "20"
 # A log that is only one entry may begin with any version
@@ -139,12 +143,12 @@ class LakeTable:
     def _checkpoint(self) -> int:
         """The version of the last checkpoint of the log."""
         try:
-            found = parsed(self._storage.read(f"{self.name}/_delta_log/_last_checkpoint"))
+            found = parsed(self._storage.read(f"{self.name}/_delta_log/{LAST_CHECKPOINT}"))
         except FileNotFoundError:
             return -1
         version = found.get("version") if isinstance(found, dict) else None
         if not isinstance(version, int) or version < 0:
-            raise ValueError("_last_checkpoint names no version")
+            raise ValueError(f"{LAST_CHECKPOINT} names no version")
         return version
 
     def _check_log(self, start: int) -> None:
@@ -187,11 +191,11 @@ class LakeTable:
     @property
     def has_log(self) -> bool:
         """Whether there is such a table, as ``exists``, but the table is not read."""
-        first, checkpoint = self._log_entry(0), f"{self.name}/_delta_log/_last_checkpoint"
-        if self._delta is not None or self._storage.exists(first) or self._storage.exists(checkpoint):
+        first, last = self._log_entry(0), f"{self.name}/_delta_log/{LAST_CHECKPOINT}"
+        if self._delta is not None or self._storage.exists(first) or self._storage.exists(last):
             return True
         # The first entry may have been cleaned up, and the file that names the last checkpoint is optional
-        return any(".checkpoint." in file.name for file in self.entries())
+        return any(CHECKPOINT.fullmatch(file.name.rpartition("/")[2]) for file in self.entries())
 
     def refresh(self) -> None:
         """Use the current version of the table."""
