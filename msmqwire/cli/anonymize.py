@@ -11,7 +11,8 @@ streams. Frames of other protocols are not written, nor link layers and encapsul
 A name has one pseudonym wherever it stands. With --key-file it has the same one in other captures:
 the file is made if it does not exist; keep it to yourself. Without it the key is random and forgotten.
 
-Packets of IPX, and notifications that cannot be read, are left out.
+Packets of IPX, and notifications that cannot be read, are left out; so are bytes of no packet after one
+that is left out.
 
 exit status:
   0  every packet was written

@@ -167,9 +167,18 @@ def _anonymize_block(block: Block, writer: CaptureWriter, pseudonyms: Pseudonyms
         flow = Flow(src, place["src_port"], dst, place["dst_port"])
         if transport == "udp":
             writer.datagram(place["time_ns"], flow, rewritten, lost=lost)
+        elif not _begins_a_packet(rewritten) and not writer.is_next(flow, place["stream_offset"]):
+            # After a gap, readers look for the next packet
+            done.left_out["bytes of no packet after one that was left out"] += 1
+            continue
         else:
             writer.stream(place["time_ns"], flow, rewritten, offset=place["stream_offset"])
         done.packets += 1
+
+
+def _begins_a_packet(payload: bytes) -> bool:
+    """Whether readers find the packet wherever it is in a stream: it has a BaseHeader."""
+    return len(payload) >= _BASE_HEADER and payload[:1] == b"\x10" and payload[4:8] == b"LIOR"
 
 
 def _packets(block: Block) -> Iterator[tuple[dict[str, Any], bytes]]:

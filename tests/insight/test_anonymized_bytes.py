@@ -309,6 +309,27 @@ def test_a_connection_on_reused_ports_in_which_the_server_speaks_first(tmp_path:
     anonymized(path)
 
 
+def test_bytes_of_no_packet_after_a_packet_that_is_left_out_are_counted(tmp_path: Path) -> None:
+    """In one connection, and where another one follows on its ports: readers find no such bytes after a gap."""
+    unread = message(queue="OS:server\\private$\\notify_queue$", body=b"\1\xff")
+    first, second = (WRITER["Conversation"]("192.0.2.7", 40001, "10.20.1.25", 1801) for _ in range(2))
+    for talk, packets in ((first, (unread, b"GET /", message(number=2))), (second, (unread, b"220 "))):
+        for packet in packets:
+            talk.send(0, packet)
+        talk.close()
+    path = write_capture(tmp_path / "x.pcap", first.frames + second.frames)
+    output = io.BytesIO()
+    done = anonymize(path, output, bytes(16))
+    assert done.packets == len(rows(io.BytesIO(output.getvalue()))) == 1
+    assert done.left_out == {
+        "a header or notification that cannot be read": 2,
+        "bytes of no packet after one that was left out": 2,
+    }
+    status, _, errors = run("anonymize", str(path), "-o", str(tmp_path / "safe.pcap"))
+    assert status == 2
+    assert "2 packets left out: bytes of no packet after one that was left out\n" in errors
+
+
 def test_times_that_a_capture_cannot_have_are_left_out(tmp_path: Path) -> None:
     frame = datagram(WRITER["PRINTED_REQUEST"])
     frames = build.packet(frame, stamp=5_000_000_000_000_000) + build.packet(frame) + build.simple_packet(frame)

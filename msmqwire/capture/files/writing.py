@@ -134,6 +134,10 @@ class CaptureWriter:
         for start in range(0, len(data), _SEGMENT):
             self._segment(time, flow, _PSH | _ACK, data[start : start + _SEGMENT])
 
+    def is_next(self, flow: Flow, offset: int) -> bool:
+        """Whether bytes at this place of a stream follow its start, or the bytes last written, without a gap."""
+        return offset == 0 or self._written.get(flow) == self._first.get(flow, 0) + _FIRST_BYTE + offset
+
     def _open(self, time: int, flow: Flow) -> None:
         """The three packets that open a connection."""
         back = flow.reverse
