@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import json
 import logging
 import socket
-import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any, cast
 from uuid import UUID
 
@@ -24,60 +19,11 @@ from msmqwire.discovery.rates import Rate
 from msmqwire.discovery.server import Refusal
 from msmqwire.net.discovery_server import Address, DiscoveryService, Event, dropped_by_kernel, open_socket
 from tests.contract.checklist import row
-from tests.discovery.sites import SERVER_SITE_ID, V1, V2, V3, request, server, unlimited
-from tests.net.flood import datagrams
+from tests.discovery.sites import V1, V2, V3, request, server, unlimited
+from tests.net.discovery_services import LOOPBACK, SECONDS, between_datagrams, client, running
 from tests.net.socket_errors import ERRORS_OF_RECV, ERRORS_OF_SEND, OF_THE_SOCKET
 
-ROOT = Path(__file__).parent.parent.parent
-LOOPBACK = ("127.0.0.1", 0)
 SO_RXQ_OVFL = 40
-SECONDS = 60
-
-
-@contextmanager
-def running(service: DiscoveryService) -> Iterator[DiscoveryService]:
-    """The service answering in a thread; what ends it early is raised here."""
-    ended: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            service.run()
-        except BaseException as error:
-            ended.append(error)
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    try:
-        yield service
-    finally:
-        service.stop()
-        thread.join(SECONDS)
-        service.close()
-        assert not thread.is_alive()
-    if ended:
-        raise ended[0]
-
-
-@contextmanager
-def client(host: str = "127.0.0.1") -> Iterator[socket.socket]:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
-        asking.bind((host, 0))
-        asking.settimeout(SECONDS)
-        yield asking
-
-
-def between_datagrams(service: DiscoveryService, function: Callable[[], object] = lambda: None) -> None:
-    """Have the service do something, and wait until it is done."""
-    done = threading.Event()
-
-    def call() -> None:
-        try:
-            function()
-        finally:
-            done.set()
-
-    service.call(call)
-    assert done.wait(SECONDS)
 
 
 def until(condition: Callable[[], bool]) -> None:
@@ -490,71 +436,6 @@ def test_a_kernel_that_does_not_tell() -> None:
 
     with DiscoveryService(server(), [LOOPBACK], opener=Opener(Reticent)) as service:
         assert service.counters()["dropped_by_kernel"] is None
-
-
-# --- a flood ---
-
-
-def flood(service: DiscoveryService, seconds: float, rate: int) -> dict[str, float]:
-    """Send from another process; what it says it has sent, by kind."""
-    port = service.addresses[0][1]
-    arguments = [str(port), str(seconds), str(rate), SERVER_SITE_ID.bytes_le.hex()]
-    command = [sys.executable, "-m", "tests.net.flood", *arguments]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, check=True, timeout=SECONDS)
-    sent: dict[str, float] = json.loads(done.stdout)
-    return sent
-
-
-def settled(service: DiscoveryService, sent: float) -> dict[str, Any]:
-    """The counters, once as many datagrams have been received or dropped as were sent."""
-    deadline = time.monotonic() + SECONDS
-    while True:
-        counters: dict[str, Any] = service.counters()
-        if counters["received"] + counters["dropped_by_kernel"] >= sent:
-            return counters
-        assert time.monotonic() < deadline, (sent, counters)
-        between_datagrams(service)
-
-
-@pytest.mark.long
-def test_every_datagram_of_a_flood_is_accounted_for() -> None:
-    with running(DiscoveryService(server(), [LOOPBACK])) as service:
-        sent = flood(service, 2, 100_000)
-        counters = settled(service, sent["sent"])
-    refused = {rule: number for rule, number in counters["refused"].items() if number}
-    assert counters["received"] + counters["dropped_by_kernel"] == sent["sent"]
-    assert counters["answered"] + counters["unsent"] + sum(refused.values()) == counters["received"]
-    assert refused.keys() == {"malformed", "reply"}
-    received = {"own_site": counters["own_site"], "other_sites": counters["other_sites"], **refused}
-    lost = {kind: sent[kind] - number for kind, number in received.items()}
-    assert min(lost.values()) >= 0
-    assert sum(lost.values()) == counters["dropped_by_kernel"]
-    assert counters["answered"] > 0
-
-
-def test_a_flood_beyond_the_rate_is_refused_by_name() -> None:
-    policy = unlimited(network_rate=Rate(1, burst=10))
-    with running(DiscoveryService(server(policy), [LOOPBACK])) as service:
-        with client() as asking:
-            for _ in range(500):
-                asking.sendto(V1, service.addresses[0])
-        counters = settled(service, 500)
-    assert counters["refused"]["network_rate"] == counters["received"] - counters["answered"]
-    assert counters["answered"] >= 10
-
-
-def test_the_flood_is_what_it_says() -> None:
-    """A server without sockets makes of every datagram what the flood expects."""
-    ours = server()
-    found = set()
-    for kind, data in datagrams(SERVER_SITE_ID.bytes_le):
-        before = ours.counts.own_site, ours.counts.other_sites
-        answer = ours.receive(data, ("127.0.0.1", 1024), 0)
-        after = ours.counts.own_site, ours.counts.other_sites
-        became = {(1, 0): "own_site", (0, 1): "other_sites"}.get((after[0] - before[0], after[1] - before[1]))
-        assert kind == (became or answer)
-        found.add(kind)
-    assert found == {"own_site", "other_sites", "malformed", "reply"}
 
 
 # --- stopping ---

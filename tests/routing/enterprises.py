@@ -9,6 +9,7 @@ from uuid import UUID
 
 from msmqwire.directory import Directory, MemoryDirectory, QueueManager, RoutingLink, Site
 from msmqwire.errors import DirectoryError, DirectoryNotConnected
+from msmqwire.routing import Router, find_route
 from tests.reference.routing import Enterprise
 
 _NAMES = uuid.UUID("0d6f1a52-0000-4000-8000-000000000000")
@@ -134,3 +135,27 @@ class Changed(Directory):
         if self.then is None:
             raise DirectoryNotConnected("the server is gone")
         return MemoryDirectory(self.then).read_all(element, filters, attributes)
+
+
+def router(*objects: Any, **options: Any) -> Router:
+    return Router(MemoryDirectory(objects), **options)
+
+
+def table(of: Router, gate_name: str) -> dict[str, tuple[str, int]]:
+    """Names of next sites and costs by the name of the destination, but for the gate's own site."""
+    names = {named(name): name for name in "ABCDEFGH"}
+    rows = of.routing_table(named(gate_name)).rows()
+    return {names[r.destination_site_id]: (names[r.next_hop_site_id], r.cost) for r in rows if r.hops}
+
+
+def hops(of: Router, source: str, destination: str) -> tuple[UUID, ...]:
+    return of.get_next_hops(named(source), named(destination))
+
+
+def ids(*names: str) -> tuple[UUID, ...]:
+    return tuple(named(name) for name in names)
+
+
+def way(of: Router, source: str, destination: str) -> list[str]:
+    found = find_route(of, named(source), named(destination))
+    return [found.hops[0].source.computer_name, *(hop.target.computer_name for hop in found.hops)]

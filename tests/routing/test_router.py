@@ -12,7 +12,7 @@ from msmqwire.directory import Equal, MemoryDirectory, QueueManager, RoutingLink
 from msmqwire.errors import DirectoryError, RoutingError
 from msmqwire.routing import QUERY_INTERVAL, Router, RoutingTable, Rule, SiteGraph, find_route
 from tests.contract.checklist import row
-from tests.routing.enterprises import Watched, gate, line, link, machine, named, site
+from tests.routing.enterprises import Watched, gate, hops, ids, line, link, machine, named, router, site, table, way
 
 #: The enterprise of [MS-MQBR] 4, Figure 4: a gate and a machine in each of four sites.
 SITES = [site(name) for name in "ABCD"]
@@ -36,30 +36,6 @@ SECOND_EXAMPLE = {
 def example(**costs: int) -> Router:
     """The enterprise of the examples with these costs, as in ``AB=3``."""
     return Router(MemoryDirectory([*SITES, *(link(ends[0], ends[1], cost) for ends, cost in costs.items()), *MACHINES]))
-
-
-def router(*objects: Any, **options: Any) -> Router:
-    return Router(MemoryDirectory(objects), **options)
-
-
-def table(of: Router, gate_name: str) -> dict[str, tuple[str, int]]:
-    """Names of next sites and costs by the name of the destination, but for the gate's own site."""
-    names = {named(name): name for name in "ABCDEFGH"}
-    rows = of.routing_table(named(gate_name)).rows()
-    return {names[r.destination_site_id]: (names[r.next_hop_site_id], r.cost) for r in rows if r.hops}
-
-
-def hops(of: Router, source: str, destination: str) -> tuple[UUID, ...]:
-    return of.get_next_hops(named(source), named(destination))
-
-
-def ids(*names: str) -> tuple[UUID, ...]:
-    return tuple(named(name) for name in names)
-
-
-def way(of: Router, source: str, destination: str) -> list[str]:
-    found = find_route(of, named(source), named(destination))
-    return [found.hops[0].source.computer_name, *(hop.target.computer_name for hop in found.hops)]
 
 
 # --- 3.1.3: the routing table ---
@@ -531,54 +507,6 @@ def test_any_shared_site_is_good() -> None:
     """Decision B17."""
     of = router(machine("r", "X", "B", router=True), *line(1), machine("m", "A", "X"), machine("far", "E"))
     assert of.get_routing_server(named("m")) == named("r")
-
-
-def test_only_the_timer_rebuilds_the_routing_table() -> None:
-    """Decision B18: a new link changes no table, a new machine is routed to at once."""
-    directory = Watched(line(1))
-    of = Router(directory)
-    assert hops(of, "gate-A", "m-B") == ids("gate-B")
-    directory.inner = MemoryDirectory([*line(1), site("C"), gate("C"), link("B", "C"), machine("new", "B")])
-    assert hops(of, "gate-A", "new") == ids("gate-B")
-    assert of.is_site_gate(named("gate-C"))
-    assert hops(of, "m-A", "gate-C") == ids("gate-A")
-    assert table(of, "gate-A") == {"B": ("B", 1)}
-    of.tick(3599.9)
-    with pytest.raises(RoutingError, match="no RoutingLinks connect"):
-        hops(of, "gate-A", "gate-C")
-    of.tick(3600.0)
-    assert hops(of, "gate-A", "gate-C") == ids("gate-B")
-
-
-def test_machines_sites_and_gates_are_read_when_a_rule_reads_them() -> None:
-    directory = Watched(line(1))
-    of = Router(directory)
-    assert hops(of, "gate-A", "m-B") == ids("gate-B")
-    # Another gate and another routing server of the same sites
-    moved = [*map(site, "AB"), *(machine(name, name[-1], router=True) for name in ("new-A", "new-B"))]
-    moved += [machine("m-A", "A"), machine("m-B", "B"), machine("gate-A", "A"), link("A", "B", 1, "new-A", "new-B")]
-    directory.inner = MemoryDirectory(moved)
-    assert hops(of, "new-A", "m-B") == ids("new-B")
-    assert hops(of, "m-A", "m-B") == ids("new-A")
-    assert not of.is_site_gate(named("gate-A"))
-    directory.inner = MemoryDirectory([])
-    with pytest.raises(RoutingError, match="no QueueManager has the Identifier"):
-        hops(of, "new-A", "m-B")
-
-
-def test_a_cache_is_used_for_as_long_as_the_caller_says() -> None:
-    directory = Watched(line(1))
-    of = Router(directory, now=10.0, max_age=60.0)
-    assert of.wait_until == 70
-    assert hops(of, "gate-A", "m-B") == ids("gate-B")
-    directory.inner = MemoryDirectory([])
-    assert of.tick(69.9) == 70
-    assert hops(of, "gate-A", "m-B") == ids("gate-B")
-    assert of.tick(70.0) == 130
-    with pytest.raises(RoutingError):
-        hops(of, "gate-A", "m-B")
-    assert of.tick(3609.0) == 3610
-    assert of.tick(3610.0) == 3670
 
 
 def test_a_link_is_usable_while_it_has_a_gate() -> None:

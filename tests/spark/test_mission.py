@@ -56,7 +56,7 @@ from msmqwire.notification.sender import (
 )
 from msmqwire.routing import Router, find_route, get_destination_info
 from tests.net.clock import Loop, Watch, is_wait, run
-from tests.net.test_discovery_server import running
+from tests.net.discovery_services import running
 from tests.spark.captures import ROOT
 from tests.spark.rows import as_dicts, read_table
 from tests.system_programs import capturing, require_program
