@@ -30,6 +30,7 @@ from msmqwire.spark.streams import read_streams
 from tests import vectors
 from tests.spark import test_streams
 from tests.spark.captures import ROOT
+from tests.spark.lake_runs import move
 from tests.spark.rows import as_dicts, in_spark_types, notification_rows, read_table, topology_rows
 from tests.spark.submit import spark_submit
 from tests.spark.test_following import rotated, serial, traffic, write
@@ -192,3 +193,5 @@ def test_the_pipeline(connect: SparkSession, tmp_path: Path) -> None:
     summary = pipeline.run(connect, CAPTURES, str(tmp_path / "lake"))
     assert summary.frames == 39
     assert read(connect, tmp_path / "lake", "topology").count() == summary.rows["topology"] == 14
+    move(tmp_path / "lake", "topology", every=2)
+    assert read(connect, tmp_path / "lake", "topology").where("day IS NOT NULL").count() == 14

@@ -100,7 +100,7 @@ def _parquet(spark: SparkSession, scan: LakeScan) -> DataFrame:
             frames.append(frame.withColumn("day", lit(day).cast("date")))
         if paths:
             frames.append(reader.schema(schema).option("basePath", root).parquet(*paths))
-        found = reduce(DataFrame.unionAll, frames)
+        found = reduce(lambda one, other: one.unionAll(other), frames)
         # Through Spark Connect, nothing is listed before somebody asks
         _ = found.columns
     return found
