@@ -14,8 +14,8 @@ any other                 :class:`~msmqwire.errors.DirectoryError`
 from __future__ import annotations
 
 import enum
-import itertools
 import operator
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -172,7 +172,8 @@ class Directory(ABC):
 
     def __init__(self) -> None:
         self._reads: dict[int, Iterator[Any]] = {}
-        self._handles = itertools.count(1)
+        # As itertools.count(1), which Python 3.14 can neither copy nor pickle
+        self._handles = iter(range(1, sys.maxsize))
 
     @abstractmethod
     def _search(

@@ -145,6 +145,7 @@ def test_a_rule_reads_nothing_twice_and_a_cache_does_not_read_again() -> None:
         uncached.reads.clear()
 
 
+@pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("max_age", [0.0, 60.0])
 @pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda router: pickle.loads(pickle.dumps(router))])
 def test_a_router_can_be_copied(duplicate: Callable[[Router], Router], max_age: float) -> None:
