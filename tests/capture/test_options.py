@@ -96,7 +96,7 @@ def test_stored_values() -> None:
         ({"block_size": 4095}, "block_size=4095 must be at least 4096"),
         ({"since": 1 << 63}, "since=9223372036854775808 is not between the years 1678 and 2262"),
         ({"until": datetime.max.replace(tzinfo=UTC)}, "until=9999-12-31.* is not between the years"),
-        ({"until": np.datetime64("NaT")}, "'NaT' is not an ISO 8601 time"),
+        ({"until": np.datetime64("NaT", "ns")}, "'NaT' is not an ISO 8601 time"),
     ],
 )
 def test_values_that_cannot_be(keywords: Any, message: str) -> None:

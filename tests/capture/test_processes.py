@@ -25,6 +25,9 @@ from tests.capture.reading import read
 FRAMES = 4000
 REQUEST = bytes.fromhex("0300 0000") + bytes(36)
 
+# Workers of pytest-xdist have a thread of their own; the children of these tests wait for no lock
+forks = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -42,6 +45,7 @@ READERS: dict[str, Callable[[Path], ClosingIterator[Any]]] = {
 }
 
 
+@forks
 @pytest.mark.parametrize("name", READERS)
 def test_a_reader_is_of_the_process_that_opened_it(name: str, path: Path) -> None:
     """The two would share the offset of the file: parent and child together would have a part of the rows."""
@@ -66,6 +70,7 @@ def count_rows(path: Path) -> int:
     return len(read(path)[0])
 
 
+@forks
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
 def test_each_process_reads_all_of_its_own_reader(method: str, path: Path) -> None:
     """``spawn`` and ``forkserver`` import again, ``fork`` has the memory of a process that has read before."""

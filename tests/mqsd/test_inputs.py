@@ -144,11 +144,11 @@ def test_other_things_are_refused(wrong: Any) -> None:
 
 def test_references_to_objects_are_no_payloads() -> None:
     """The memory of such an array holds addresses: a column of a DataFrame as an array with two dimensions."""
-    rows = np.array([[PACKETS[0]], [PACKETS[1]]], object)
+    rows: Any = np.array([[PACKETS[0]], [PACKETS[1]]], object)
     for call in (
         lambda: mqsd.decode_batch(rows),
         lambda: mqsd.decode_batch(rows, offsets=[0, 8]),
-        lambda: mqsd.decode(rows),  # type: ignore[arg-type]
+        lambda: mqsd.decode(rows),
         lambda: mqsd.decode(rows.data),
     ):
         with pytest.raises(TypeError, match="Python objects"):
