@@ -6,6 +6,7 @@ import contextlib
 import gc
 import importlib
 import os
+import signal
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
@@ -121,6 +122,13 @@ def no_sync() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda descriptor: None)
         yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def interrupts() -> None:
+    """Scripts start background jobs, and so perhaps these tests, with SIGINT ignored, which programs inherit."""
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture

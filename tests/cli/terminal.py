@@ -52,10 +52,9 @@ def start(
     for name in ("COLUMNS", "NO_COLOR"):
         environment.pop(name, None)
     command = [*COMMAND, *map(str, arguments)]
-    return subprocess.Popen(command, env=environment, cwd=ROOT, preexec_fn=_take_signals, **options)
+    return subprocess.Popen(command, env=environment, cwd=ROOT, preexec_fn=_take_hangups, **options)
 
 
-def _take_signals() -> None:
-    """As in a terminal, even where the tests were started with nohup or in the background of a script."""
-    for number in (signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, signal.SIG_DFL)
+def _take_hangups() -> None:
+    """As in a terminal, even where the tests were started with nohup."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)

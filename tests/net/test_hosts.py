@@ -266,11 +266,6 @@ def test_the_table(hosts: Hosts) -> None:
         assert text in done.stdout
 
 
-def heed_interrupts() -> None:
-    """Shells start background jobs, and so perhaps these tests, with SIGINT ignored, which programs inherit."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
 @pytest.mark.parametrize(("number", "words"), [(signal.SIGINT, "msmqwire: interrupted\n"), (signal.SIGTERM, "")])
 def test_stopped_while_it_waits(hosts: Hosts, number: signal.Signals, words: str) -> None:
     """It dies of the signal, as a shell expects, and prints nothing."""
@@ -282,9 +277,7 @@ def test_stopped_while_it_waits(hosts: Hosts, number: signal.Signals, words: str
 
     with servers(hosts, near=tell):
         command = hosts.command("client", sys.executable, "-m", "msmqwire", "discover", "--network", "eth0")
-        process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=heed_interrupts
-        )
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         assert asked.wait(DEADLINE)
         process.send_signal(number)
         output, said = process.communicate(timeout=DEADLINE)
