@@ -102,15 +102,19 @@ class Pseudonyms:
     def address(self, text: str) -> str:
         """An address whose first bytes are those of all addresses that had the same first bytes.
 
-        Multicast, broadcast, loopback and unspecified addresses stay.
+        Multicast, broadcast, loopback and unspecified addresses stay, those of IPv4 in an address of IPv6 as well.
         """
         try:
             address = ip_address(text)
         except ValueError:
             return self._ipx(text) if re.fullmatch(_IPX, text) else text
-        if address.is_multicast or address.is_loopback or address.is_unspecified or int(address) == 0xFFFFFFFF:
+        # Versions of Python differ in what they ask of the IPv4 address in one of IPv6
+        host = (isinstance(address, IPv6Address) and address.ipv4_mapped) or address
+        if host.is_multicast or host.is_loopback or host.is_unspecified or int(host) == 0xFFFFFFFF:
             return text
-        return self._ipv4(address) if isinstance(address, IPv4Address) else str(IPv6Address(self._ipv6(address)))
+        if isinstance(address, IPv4Address):
+            return self._ipv4(address)
+        return _hexadecimal(IPv6Address(self._ipv6(address)))
 
     def _ipv4(self, address: IPv4Address) -> str:
         """Each byte becomes one with as many digits; 0 and 255, of networks and broadcasts, stay."""
@@ -240,6 +244,12 @@ class Pseudonyms:
             )
             numbers[place] = max(number, _FIRST_ACCOUNT)
         return head + struct.pack(f"<{len(numbers)}I", *numbers)
+
+
+def _hexadecimal(address: IPv6Address) -> str:
+    """The text that tables have. Python 3.13 writes the IPv4 address in one of IPv6 with dots."""
+    mapped = address.ipv4_mapped
+    return str(address) if mapped is None else f"::ffff:{int(mapped) >> 16:x}:{int(mapped) & 0xFFFF:x}"
 
 
 def _is_address(text: str) -> bool:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import struct
 from collections import Counter
-from ipaddress import ip_address
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from string import ascii_lowercase
 from uuid import UUID
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from msmqwire.insight.pseudonyms import _KEYWORDS, Pseudonyms
@@ -92,12 +93,39 @@ def test_four_numbers_that_are_no_address_are_words(text: str) -> None:
     assert found.split(".")[0] == PSEUDONYMS.text(text.split(".")[0])
 
 
+def in_tables(address: IPv6Address) -> str:
+    """The text that tables have: Python 3.13 writes the IPv4 address in one of IPv6 with dots."""
+    mapped = address.ipv4_mapped
+    return str(address) if mapped is None else of_version_4(mapped)
+
+
+def of_version_4(address: IPv4Address) -> str:
+    return "::ffff:{:x}:{:x}".format(*struct.unpack(">2H", address.packed))
+
+
 @given(st.ip_addresses(v=6))
-def test_addresses_of_version_6(address: object) -> None:
-    found = PSEUDONYMS.address(str(address))
-    assert len(found) == len(str(address))
+@example(ip_address("::ffff:0:0"))
+@example(ip_address("::ffff:a01:203"))
+def test_addresses_of_version_6(address: IPv6Address) -> None:
+    text = in_tables(address)
+    found = PSEUDONYMS.address(text)
+    assert len(found) == len(text)
     assert ip_address(found).version == 6
-    assert PSEUDONYMS.text(f"TCP:{address}") == f"TCP:{found}"
+    assert PSEUDONYMS.text(f"TCP:{text}") == f"TCP:{found}"
+
+
+@pytest.mark.parametrize("kept", ["127.0.0.1", "224.0.0.1", "0.0.0.0", "255.255.255.255"])
+def test_what_stays_also_stays_in_version_6(kept: str) -> None:
+    text = of_version_4(IPv4Address(kept))
+    assert (PSEUDONYMS.address(text), PSEUDONYMS.text(text)) == (text, text)
+
+
+def test_a_pseudonym_with_an_address_of_version_4() -> None:
+    """The group before it is FFFF by chance."""
+    first = int(PSEUDONYMS.address("::1000:a01:203").split(":")[2], 16)
+    found = PSEUDONYMS.address(f"::{0x1000 + (0xFFFF - first) % 0xF000:x}:a01:203")
+    assert found.startswith("::ffff:")
+    assert "." not in found
 
 
 def test_groups_of_version_6_become_one_another() -> None:
