@@ -5,7 +5,7 @@
     python -m benchmarks.instructions requests   # only this
 
 Only the work is counted, after it was done twice: neither the start of Python nor the first reservation of memory.
-The counts depend on the compiler, which the file names.
+The counts depend on the compiler and the version of Python, which the file names.
 """
 
 from __future__ import annotations
@@ -194,24 +194,25 @@ def count_instructions(kinds: Iterable[str]) -> dict[str, float]:
     return {kind: round(total / REPEATS / ROWS, 1) for kind, total in zip(kinds, totals, strict=True)}
 
 
-def compiler() -> str:
-    """The compiler and its version up to the first dot, as ``instructions.toml`` names it."""
+def counted_with() -> str:
+    """The compiler, its version up to the first dot, and the version of Python, as ``instructions.toml`` names them."""
     said = subprocess.run([os.environ.get("CC", "cc"), "--version"], capture_output=True, text=True, check=True).stdout
     name = "clang" if "clang" in said else "gcc"
     version = re.search(r"(\d+)\.\d+\.\d+", said)
-    return f"{name} {version.group(1) if version else '?'} {os.uname().machine}"
+    python = "{}.{}".format(*sys.version_info)
+    return f"{name} {version.group(1) if version else '?'} {os.uname().machine}, Python {python}"
 
 
 def recorded() -> tuple[str, dict[str, float]]:
-    """The compiler, and the instructions a row of each kind."""
+    """What the instructions were counted with, and those a row of each kind."""
     content = tomllib.loads(RECORDED.read_text())
-    return content["compiler"], content["instructions"]
+    return content["counted_with"], content["instructions"]
 
 
 def write_recorded(counts: dict[str, float]) -> None:
     lines = [
         "# Instructions a row; `make instructions ARGS=--write` writes this file",
-        f'compiler = "{compiler()}"',
+        f'counted_with = "{counted_with()}"',
         "",
         "[instructions]",
         *(f'"{kind}" = {count}' for kind, count in counts.items()),
