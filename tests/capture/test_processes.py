@@ -116,10 +116,13 @@ def test_the_interpreter_ends_while_threads_decode() -> None:
 @pytest.mark.parametrize("delay", [0.01, 0.05, 0.1])
 def test_an_interrupt_ends_decoding(delay: float) -> None:
     script = ENDING.split("def work")[0] + "print(flush=True)\nwhile True:\n    mqsd.decode_batch(payloads)\n"
-    process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    assert process.stdout is not None
-    process.stdout.readline()
-    time.sleep(delay)
-    process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=30)
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        try:
+            process.stdout.readline()
+            time.sleep(delay)
+            process.send_signal(signal.SIGINT)
+            _, errors = process.communicate(timeout=30)
+        finally:
+            process.kill()
     assert errors.decode().rstrip().endswith("KeyboardInterrupt"), errors
