@@ -17,6 +17,7 @@ from msmqwire.errors import MsmqWireError, require, similar
 #: line and paragraph separators, marks that change the direction of writing.
 UNPRINTABLE = "\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"
 _UNPRINTABLE = re.compile(f"[{UNPRINTABLE}\ud800-\udfff]")
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 class CommandError(MsmqWireError):
@@ -82,7 +83,8 @@ def describe_error(error: OSError | MsmqWireError) -> str:
     """An error as one line; of an error of the system, the file first."""
     if not isinstance(error, OSError):
         return str(error)
-    reason = error.strerror or str(error) or type(error).__name__
+    # deltalake writes its errors for terminals
+    reason = error.strerror or " ".join(_COLOUR.sub("", str(error)).split()) or type(error).__name__
     return f"{error.filename}: {reason}" if error.filename else reason
 
 

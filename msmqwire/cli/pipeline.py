@@ -75,6 +75,7 @@ def run(options: argparse.Namespace) -> int:
     optional("deltalake", "msmqwire pipeline")
     from msmqwire.capture import TABLES
     from msmqwire.capture.files.listing import find_files
+    from msmqwire.spark.lake.storage import Storage
 
     options.tables = [table.lower() for table in options.tables or TABLES]
     for table in options.tables:
@@ -85,6 +86,7 @@ def run(options: argparse.Namespace) -> int:
         find_files(options.sources, recursive=options.recursive)
     except ValueError as error:
         raise CommandError(str(error)) from None
+    Storage.of(options.lake)
     return with_spark(options.master, partial(_run, options))
 
 

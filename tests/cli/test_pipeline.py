@@ -219,6 +219,8 @@ def test_without_pyspark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         (("nosuch/*.pcap", "--lake", "lake"), "no capture matches 'nosuch/*.pcap'"),
         (("nosuch://bucket/x.pcap", "--lake", "lake"), "nosuch://bucket: "),
         ((str(LOCAL),), "--lake"),
+        ((str(LOCAL), "--lake", ""), "'' names no lake: give a folder or a URI"),
+        ((str(LOCAL), "--lake", "a%20b"), "choose another"),
         ((str(LOCAL), "--lake", "lake", "--tables", "queues"), "there is topology"),
         ((str(LOCAL), "--lake", "lake", "--ports", "0"), "ports from 1 to 65535"),
     ],

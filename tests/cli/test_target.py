@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from msmqwire.cli.console import CommandError
+from msmqwire.cli.console import CommandError, describe_error
 from msmqwire.cli.formats import table_writer
 from msmqwire.cli.target import Sink, open_target
 from tests.cli.support import LOCAL, ROOT, process
@@ -122,3 +122,9 @@ def test_nothing_is_left_to_a_finalizer(tmp_path: Path, form: str) -> None:
     out = tmp_path / f"x.{form}"
     done = process("decode", LOCAL, "--table", "topology", "-q", "-o", out, env={"PYTHONDEVMODE": "1"})
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+def test_an_error_of_deltalake_is_one_line_without_colours() -> None:
+    error = OSError("Generic LocalFileSystem error\n \x1b[31m\u21b3\x1b[0m Unable to copy data\n   No space left")
+    assert describe_error(error) == "Generic LocalFileSystem error \u21b3 Unable to copy data No space left"
+    assert describe_error(OSError()) == "OSError"

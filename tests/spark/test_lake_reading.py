@@ -146,6 +146,21 @@ def test_a_folder_that_deltalake_misreads_is_refused(tmp_path: Path, name: str) 
     assert not folder.exists()
 
 
+def test_a_lake_without_a_name_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would be made in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    for use in (lambda: pipeline.run(TASKS, CAPTURES, ""), lambda: lake.repair("")):
+        with pytest.raises(LakeError, match="'' names no lake: give a folder or a URI"):
+            use()
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_a_folder_that_cannot_be_made_is_named() -> None:
+    """deltalake says of it that a table is not found."""
+    with pytest.raises(OSError, match="'/proc/lake'"):
+        pipeline.run(TASKS, CAPTURES, "/proc/lake")
+
+
 @pytest.mark.parametrize("name", ["100%", "[a]", "{a,b}", "sp ace #?", '"<é>"'])
 def test_folders_of_other_names(tmp_path: Path, name: str) -> None:
     """A ``file:`` URI names a lake as it names captures."""

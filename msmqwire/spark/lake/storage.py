@@ -66,9 +66,12 @@ class Storage:
         Raises
         ------
         LakeError
-            deltalake cannot open tables in a folder of this name.
+            The name is empty, or deltalake cannot open tables in a folder of this name.
         """
         text = local_path(os.fspath(lake))
+        if not text:
+            # An absolute path of it would be the current folder
+            raise LakeError("'' names no lake: give a folder or a URI")
         if "://" in text:
             return cls(text.rstrip("/"), dict(options or {}))
         path = os.path.abspath(text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -161,6 +162,9 @@ class LakeTable:
                 raise ValueError(f"{name} is empty")
 
     def _created(self) -> DeltaTable:
+        if self._storage.is_local:
+            # deltalake says of a folder that it cannot make that there is no table
+            os.makedirs(self._uri, exist_ok=True)
         try:
             return DeltaTable.create(
                 self._uri,
