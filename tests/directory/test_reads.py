@@ -137,6 +137,27 @@ def test_a_directory_that_is_lost_while_it_is_checked(enterprise: MemoryDirector
     assert local.offline
 
 
+def test_what_is_known_is_read_again_when_the_directory_is_back() -> None:
+    """The local queue manager and its queues, but no queue takes the path of another one."""
+    bills = Queue(identifier=uuid.UUID(int=42), pathname="here\\bills")
+    gone = Queue(identifier=uuid.UUID(int=43), pathname="here\\gone")
+    held = [
+        QueueManager(identifier=HERE.identifier, computer_name="HERE", journal_quota=7),
+        Queue(identifier=ORDERS.identifier, pathname="here\\orders", label="New"),
+        Queue(identifier=bills.identifier, pathname="HERE\\Orders", label="Bills"),
+    ]
+    away = Unreachable(MemoryDirectory(held))
+    local = QueueManagerDirectory(away, HERE, [ORDERS, bills, gone])
+    local.offline = True
+    assert not local.check_online()
+    assert (local.offline, local.local_queue_manager) == (True, HERE)
+    away.reachable = True
+    assert local.check_online()
+    assert not local.offline
+    assert local.local_queue_manager == held[0]
+    assert [*local.queues] == [held[1], bills, gone]
+
+
 @row("DR-04")
 def test_next(enterprise: MemoryDirectory) -> None:
     handle = enterprise.read_directory_begin(QueueManager)

@@ -219,3 +219,21 @@ def test_rates_that_stay_are_not_filled_by_a_new_configuration() -> None:
     assert outcomes(ours, CLIENT[0], 0, 1) == [Refusal.NETWORK_RATE]
     ours.configure(site(), unlimited(network_rate=Rate(1, burst=2)))
     assert outcomes(ours, CLIENT[0], 0, 3) == [True, True, Refusal.NETWORK_RATE]
+
+
+def test_bytes_that_were_sent_count_after_a_new_configuration() -> None:
+    """Unless the size of a network changes: what was sent to others is not known."""
+    ours = server(unlimited(address_bytes=82))
+    assert ours.receive(V1, CLIENT, 0) == V3
+    ours.configure(site(), unlimited(address_bytes=82, allowed=ALLOWED))
+    assert ours.receive(V1, CLIENT, 1) is Refusal.ADDRESS_BYTES
+    ours.configure(site(), unlimited(address_bytes=82, network_prefix=16))
+    assert ours.receive(V1, CLIENT, 1) == V3
+
+
+def test_a_new_configuration_keeps_a_part_of_the_same_total_rate_for_allowed_networks() -> None:
+    rate = Rate(1, burst=8)
+    ours = server(unlimited(total_rate=rate))
+    ours.configure(site(), unlimited(total_rate=rate, allowed=ALLOWED))
+    assert outcomes(ours, ELSEWHERE[0], 0, 8) == [True] * 6 + [Refusal.TOTAL_RATE] * 2
+    assert outcomes(ours, CLIENT[0], 0, 3) == [True, True, Refusal.TOTAL_RATE]

@@ -108,7 +108,8 @@ def test_failed_reads() -> None:
     broken = directory(queue())
     broken.fail_begin = {QueueManager}
     assert not get_destination_info(f"PUBLIC={GUID}", broken).status
-    assert get_destination_info(f"PUBLIC={GUID}").reason == "no directory is given to find this queue"
+    expected = DestinationInfo(False, reason="no directory is given to find this queue")
+    assert get_destination_info(f"PUBLIC={GUID}") == expected
 
 
 @row("GD-05")
