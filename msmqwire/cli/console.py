@@ -85,7 +85,7 @@ def describe_error(error: OSError | MsmqWireError) -> str:
         return str(error)
     # deltalake writes its errors for terminals
     reason = error.strerror or " ".join(_COLOUR.sub("", str(error)).split()) or type(error).__name__
-    return f"{error.filename}: {reason}" if error.filename else reason
+    return reason if error.filename is None else f"{error.filename or repr(error.filename)}: {reason}"
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

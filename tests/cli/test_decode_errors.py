@@ -107,6 +107,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     note.write_bytes(b"dear all, \x1b[2J")
     empty.touch()
     assert refused("decode", "nosuch.pcap") == "msmqwire: nosuch.pcap: No such file or directory\n"
+    assert refused("decode", "") == "msmqwire: '': No such file or directory\n"
     assert refused("decode", tmp_path / "*.pcapng") == f"msmqwire: no capture matches '{tmp_path}/*.pcapng'\n"
     assert refused("decode", "nosuch://host/a.pcap") == "msmqwire: nosuch://host: Protocol not known: nosuch\n"
     assert re.search(rf"{note}: .*64 65 61 72.*pcap", refused("decode", note, "-o", out))
