@@ -57,8 +57,8 @@ PATHS = st.sampled_from(["ledger\\a", "LEDGER\\A", "other\\a", "ledger\\private$
 WRONG_PATHS = st.sampled_from(["", "ledger\\", "ledger\\" + "q" * 125])
 NUMBERS = {propid: st.integers(0, 3) for propid in (104, 111, 112, 113, 114, 105, 214)}
 VALUES: dict[int, st.SearchStrategy[Any]] = {
-    **NUMBERS, 101: GUIDS, 103: PATHS | WRONG_PATHS, 108: st.just("label"), 115: GUIDS, 201: GUIDS, 1403: st.just(1),
-    1404: st.integers(0, 3), 501: SMALL,
+    **NUMBERS, 101: GUIDS, 103: PATHS | WRONG_PATHS, 108: st.just("label"), 115: GUIDS, 201: GUIDS, 202: GUIDS,
+    1403: st.just(1), 1404: st.integers(0, 3), 501: SMALL,
 }  # fmt: skip
 USUAL: dict[str, list[int]] = {"create": [101, 103], "change": [115], "delete": [1403, 1404]}
 
@@ -105,6 +105,14 @@ def update(command: Any, *properties: tuple[int, Any], **named: Any) -> bytes:
 
 CHANGE = update("change", (115, LEDGER), (105, 7))
 DELETE = update("delete", (1403, 1), (1404, 1))
+#: Of a queue manager: a change by GUID and by path, a creation and a deletion.
+OF_MACHINES = [
+    update("change", (202, LEDGER), (219, 0), (214, 7)),
+    update("change", (202, LEDGER), (219, 0), path_name="ledger\\a"),
+    update("create", (202, LEDGER), (203, "ledger")),
+    update("create", (202, LEDGER), path_name="ledger\\a"),
+    update("delete", (1403, 1), (1404, 2)),
+]
 EVENT = mqcn.encode_body(mqcn.ChangeNotificationMessage(2, body=mqcn.NotificationBody(2, UUID(int=1), "dc1")))
 
 
@@ -113,7 +121,7 @@ EVENT = mqcn.encode_body(mqcn.ChangeNotificationMessage(2, body=mqcn.Notificatio
 @example([(update("create", (103, "ledger\\a"), path_name="ledger\\a"), "queue_manager")])
 @example([(CHANGE + b"\0\0", "queue_manager"), (EVENT + b"\0\0\0\0", "none")])
 @example([(update("change", (501, 1)), "queue_manager")])
-@example([(update("delete", (1403, 1), (1404, 2)), "queue_manager")])
+@example([(body, "queue_manager") for body in OF_MACHINES])
 @example([(update("change", (115, LEDGER), (104, 7)), "queue_manager")])
 def test_everyone_tells_one_story(sent: list[tuple[bytes, str]]) -> None:
     expected = [reference.judge(body, sender) for body, sender in sent]
@@ -200,6 +208,18 @@ def test_the_columns_and_the_single_message_agree(sent: list[bytes], data: st.Da
             assert rows == list(single.changes)
         else:
             assert set(rows) == set(single.changes)
+
+
+def test_the_columns_and_the_single_message_agree_on_queue_managers() -> None:
+    columns = judge_batch(mqcn.decode_batch(OF_MACHINES))
+    assert [columns[row] for row in range(len(columns))] == [judge(body).changes[0] for body in OF_MACHINES]
+    assert [(each.outcome, each.rule) for each in (columns[row] for row in range(len(columns)))] == [
+        (Outcome.APPLIED, None),
+        (Outcome.IGNORED, Rule.OTHER_MACHINE),
+        (Outcome.IGNORED, Rule.MACHINE_CREATED),
+        (Outcome.IGNORED, Rule.MACHINE_CREATED),
+        (Outcome.DISREGARDED, Rule.OBJECT_TYPE),
+    ]
 
 
 PARTS = st.sampled_from(
