@@ -81,6 +81,9 @@ def test_initialisation() -> None:
     machine = client()
     assert machine.enterprise_id == ENTERPRISE
     assert machine.valid_last_successful_network_address is False
+    assert (machine.number_of_network_addresses, machine.current_network_index) == (0, 0)
+    assert machine.topology_server_reply_received is False
+    assert machine.last_topology_server_reply is None
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from msmqwire.capture import TABLES
+from msmqwire.capture import CAPTURE, TABLES
+from msmqwire.insight import SECTIONS
 from msmqwire.insight.explain import explain
 from msmqwire.insight.rules import RULES
 from msmqwire.mqqb.message_classes import MESSAGE_CLASSES
@@ -31,6 +32,21 @@ def test_every_name_of_a_table_is_explained(name: str) -> None:
     for kind, names in (("violation", table.violation_names), ("column", table.names), ("field", table.fields)):
         for each in names:
             assert [found.where for found in explain(each) if found.kind == kind].count(name) == 1
+
+
+def test_what_belongs_to_every_table_and_to_commands_is_explained() -> None:
+    for name, kind in TABLES.items():
+        (table,) = (each for each in explain(name) if each.kind == "table")
+        assert (table.sentence, table.section) == (", ".join(kind.table.names), kind.table.section)
+    for column in CAPTURE.columns:
+        (found,) = (each for each in explain(column.name) if each.where == "every table")
+        assert found.sentence == f"{column.type.name}: {column.meaning}"
+    for section in SECTIONS:
+        assert [each.sentence for each in explain(section) if each.kind == "section of a summary"] == [
+            SECTIONS[section].about
+        ]
+    (found,) = explain("nack_q_exceed_quota")
+    assert found.sentence == "MessageClass 0x8003: the destination queue is full: its quota is exceeded"
 
 
 def test_a_column_of_few_values_names_them() -> None:
