@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from msmqwire.capture.parquet import Compression, parquet_writer
+from msmqwire.capture.parquet import ROW_GROUP_BYTES, Compression, parquet_writer
 from msmqwire.columns.arrow_arrays import integers
 from msmqwire.spark.lake.checksums import SummedFile
 from msmqwire.spark.lake.storage import Storage
@@ -23,9 +23,8 @@ from msmqwire.spark.schema import FEW_ROWS, SparkColumn, arrow_schema, convert
 
 # Hive's name for the partition of rows without a day; readers read it as null
 NO_DAY = "__HIVE_DEFAULT_PARTITION__"
-# Smaller than those of one file: a task writes the files of several tables at a time
+# Fewer than those of one file: a task writes the files of several tables at a time
 _ROW_GROUP_ROWS = 1 << 15
-_ROW_GROUP_BYTES = 16 << 20
 _MOST_OPEN = 16
 _FOLDER = "day="
 _EPOCH = datetime.datetime(1970, 1, 1)
@@ -116,7 +115,7 @@ class DayFiles:
         self._captures.append(capture)
         self._rows += len(batch)
         self._bytes += batch.get_total_buffer_size()
-        if self._rows >= _ROW_GROUP_ROWS or self._bytes >= _ROW_GROUP_BYTES:
+        if self._rows >= _ROW_GROUP_ROWS or self._bytes >= ROW_GROUP_BYTES:
             self._flush()
 
     def __enter__(self) -> DayFiles:
