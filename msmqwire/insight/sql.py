@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import chain, count
+from threading import Event, Lock
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 import pyarrow as pa
@@ -180,14 +181,24 @@ def _with_distinct_names(relation: duckdb.DuckDBPyRelation) -> duckdb.DuckDBPyRe
 
 def _interruptible(work: Callable[[], _Result], database: duckdb.DuckDBPyConnection | None = None) -> _Result:
     """What DuckDB makes in another thread: in the main thread it holds signals back, and loses their exceptions."""
+    working, left = Lock(), Event()
+
+    def run() -> _Result:
+        with working:
+            if left.is_set():
+                raise KeyboardInterrupt
+            return work()
+
     with ThreadPoolExecutor(1) as threads:
-        made = threads.submit(work)
         try:
-            return made.result()
+            return threads.submit(run).result()
         finally:
-            while database is not None and not made.done():
-                database.interrupt()
-                wait([made], _INTERRUPT_SECONDS)
+            # An interrupt may come while the thread is started: then the executor does not wait for it
+            left.set()
+            while not working.acquire(timeout=_INTERRUPT_SECONDS):
+                if database is not None:
+                    database.interrupt()
+            working.release()
 
 
 @contextlib.contextmanager
