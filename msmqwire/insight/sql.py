@@ -128,8 +128,11 @@ class Connection:
         Raises
         ------
         SqlError
-            DuckDB refuses it.
+            DuckDB refuses it. Reading the result raises it where DuckDB cannot go on.
         """
+        return pa.RecordBatchReader.from_batches(*self.batches(statement))
+
+    def _result(self, statement: str) -> pa.RecordBatchReader:
         with _errors():
             try:
                 relation = self._database.sql(statement)
@@ -144,8 +147,8 @@ class Connection:
             return pa.RecordBatchReader.from_stream(_with_distinct_names(relation))
 
     def batches(self, statement: str) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-        """The schema of a result, and its batches; errors as in ``query``, also while batches are read."""
-        reader = _interruptible(lambda: self.query(statement), self._database)
+        """The schema of a result, and its batches; errors as in ``query``."""
+        reader = _interruptible(lambda: self._result(statement), self._database)
 
         def rows() -> Iterator[pa.RecordBatch]:
             with _errors():

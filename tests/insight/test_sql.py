@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ duckdb = pytest.importorskip("duckdb")
 
 from msmqwire.capture import TABLES, TablesReader, arrow_schema, read_table, read_tables  # noqa: E402
 from msmqwire.insight import sql  # noqa: E402
-from msmqwire.insight.sql import Condition, SqlError, _Captured, connect  # noqa: E402
+from msmqwire.insight.sql import Condition, Connection, SqlError, _Captured, connect  # noqa: E402
 from tests.insight.captures import EXAMPLES, message, stream  # noqa: E402
 from tests.insight.captures import write as write_capture  # noqa: E402
 
@@ -159,6 +160,8 @@ def test_batches_have_the_schema_and_the_rows(captures: list[Path]) -> None:
         assert schema == pa.schema([("label", pa.string())])
         with pytest.raises(SqlError, match="Could not convert string"):
             list(database.batches("SELECT CAST(label AS INT) FROM messages")[1])
+        with pytest.raises(SqlError, match="Could not convert string"):
+            database.query("SELECT CAST(label AS INT) FROM messages").read_all()
         with pytest.raises(SqlError, match="the statement has no result; write a SELECT"):
             database.query("-- nothing")
 
@@ -175,12 +178,18 @@ def _interrupting(work: Any) -> Any:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no signals of threads")
 @pytest.mark.parametrize("where", ["md5(x::VARCHAR) = label", "x < 3"])
-def test_an_interrupt_ends_a_query(captures: list[Path], where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "read", [lambda *query: list(Connection.batches(*query)[1]), lambda *query: Connection.query(*query).read_all()],
+    ids=["batches", "query"],
+)  # fmt: skip
+def test_an_interrupt_ends_a_query(
+    captures: list[Path], read: Callable[[Connection, str], Any], where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The statement of the first case would take years."""
     monkeypatch.setattr(sql, "read_tables", _interrupting(read_tables))
     statement = f"SELECT count(*) FROM messages, range(1000000000000000) r(x) WHERE {where}"
     with connect(captures) as database, pytest.raises(KeyboardInterrupt):
-        list(database.batches(statement)[1])
+        read(database, statement)
 
 
 def test_a_connection_is_closed_with_its_block(captures: list[Path]) -> None:
