@@ -221,7 +221,10 @@ class FrameCounts:
             losses = ", ".join(self.streams.describe_losses())
             yield f"{counted(self.segments, 'segment')} of {streams}" + (f": {losses}" if losses else "")
             if self.streams.uncompared * _CAPTURED_TWICE >= self.segments:
-                yield "many segments not compared: if frames were captured twice, editcap -d removes the copies"
+                yield (
+                    "an eighth of the segments or more not compared: if frames were captured twice, editcap -d removes "
+                    "the copies"
+                )
         if self.fragments or self._incomplete():
             yield ", ".join([counted(self.fragments, "fragment"), *self._incomplete()])
         yield from described_faults("payload", faults)

@@ -72,7 +72,7 @@ def test_more_packets_than_a_block_has_room_for(form: Callable[[list[bytes]], by
 
 
 def test_room_is_asked_for_behind_streams_that_end() -> None:
-    """A stream that is forgotten, or whose ports are used again, gives packets in front of those of the segment."""
+    """A stream that is evicted, or whose ports are reused, delivers its packets before those of the segment."""
     waiting = [segment(b"", 0, SYN), segment(message() * 4000, 101), segment(b"", 64101, FIN)]
     for limits, last in (
         (capture.StreamLimits(streams=1), segment(message() * 1000, 0, source=2)),
@@ -125,7 +125,7 @@ def test_what_memory_is_taken_for_an_eviction_is_read_to_its_end() -> None:
 
 
 def test_pieces_of_many_files(tmp_path: Path) -> None:
-    """More files than a column of a block can tell apart wait behind a gap."""
+    """Segments of 600 files wait behind a gap: more files than the column of a block has numbers for."""
     paths = []
     for number in range(600):
         path = tmp_path / f"{number:03}.pcap"
