@@ -68,7 +68,7 @@ cdef class Column:
             if not is_text(self.type):
                 raise TypeError(f"rows cannot be grouped by a dictionary of {self.type}")
             self.hold_texts(Payloads.of_texts(array.dictionary))
-            self.hold_numbers(np.array(arrays.numbers(array.indices, NULL_NUMBER)))
+            self.hold_numbers(np.require(arrays.numbers(array.indices, NULL_NUMBER), requirements="W"))
         elif is_text(self.type):
             self.hold_texts(Payloads.of_texts(array))
             self.hold_numbers(np.arange(len(array)))
@@ -144,7 +144,8 @@ cdef class Column:
         cdef Buffer spans = allocate((one.distinct + other.distinct) * sizeof(Span))
         cdef Buffer words = allocate((one.distinct + other.distinct) * TEXT_SIZE)
         cdef int64_t[::1] places
-        cdef int64_t number
+        cdef int64_t shift = <int64_t>one.distinct
+        cdef int64_t first, second
         cdef size_t i
         if one.values == NULL or other.values == NULL:
             raise TypeError(f"texts are needed, not {one.type} and {other.type}")
@@ -161,8 +162,10 @@ cdef class Column:
         column.owner = (spans, words, one, other)
         places = column.array
         for i in range(column.count):
-            number = one.numbers[i * one.step] if choice[i] else other.numbers[i * other.step]
-            places[i] = number if choice[i] or number == ABSENT else number + <int64_t>one.distinct
+            # Both are read, so that no branch depends on the mask
+            first, second = one.numbers[i * one.step], other.numbers[i * other.step]
+            second += 0 if second == ABSENT else shift
+            places[i] = first if choice[i] else second
         return column
 
     def repeated(self, Py_ssize_t count) -> Column:

@@ -9,6 +9,7 @@ Many groups do not fit into the cache, so the memory of the groups of some rows 
 from inspect import signature
 
 from cpython.mem cimport PyMem_RawFree
+from cython cimport final
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
@@ -36,6 +37,9 @@ cdef enum:
     AHEAD = 32           # rows whose groups are fetched before they are counted
     CACHE_LINE = 64
     FEW_GROUPS = 2048    # which stay in the cache
+    FIRST_RECORDS = 16
+    BLOCK_BITS = 10
+    BLOCK_RECORDS = 1 << BLOCK_BITS
 
 cdef int64_t NO_PLACE = -1
 
@@ -81,13 +85,14 @@ cdef struct Waiting:
 
 # A record is the words of its key, its rows, its values, and these words
 cdef enum:
-    FIRST         # the first of its places
+    FIRST         # the first of its places; NO_PLACE while there is only one, as most groups have
     LAST          # the last one
     LAST_VALUE    # that place itself: most rows come after it, and need no more
     KEPT          # the number of its places
     AFTER_VALUES  # the number of these words
 
 
+@final
 cdef class GroupTable:
     """Groups in the order of their appearance.
 
@@ -109,7 +114,8 @@ cdef class GroupTable:
     cdef int[MOST_VALUES] operation
     cdef Kind[MOST_VALUES] kinds  # of the keys
     cdef Texts texts
-    cdef int64_t* records
+    cdef int64_t** blocks         # of records, which have BLOCK_RECORDS each, the first one less while it is alone
+    cdef size_t block_count
     cdef size_t count
     cdef size_t most              # records that there is room for
     cdef Slots table
@@ -133,7 +139,8 @@ cdef class GroupTable:
         enlarge(&self.table, 32)
 
     def __dealloc__(self):
-        PyMem_RawFree(self.records)
+        self.free_records()
+        PyMem_RawFree(self.blocks)
         PyMem_RawFree(self.table.slots)
         PyMem_RawFree(self.places)
 
@@ -152,9 +159,34 @@ cdef class GroupTable:
         """Begin records whose keys have the words of their columns."""
         self.key_size = self.word_of(self.keys)
         self.width = self.key_size + 1 + self.values + AFTER_VALUES
-        self.most = 16
-        self.records = <int64_t*>grown(self.records, self.most * self.width * INT64_SIZE)
+        self.free_records()
+        self.add_block(FIRST_RECORDS)
         return 0
+
+    cdef void free_records(self) noexcept:
+        cdef size_t i
+        for i in range(self.block_count):
+            PyMem_RawFree(self.blocks[i])
+        self.block_count = self.most = 0
+
+    cdef int add_block(self, size_t records) except -1 nogil:
+        self.blocks = <int64_t**>grown(self.blocks, (self.block_count + 1) * sizeof(int64_t*))
+        self.blocks[self.block_count] = <int64_t*>grown(NULL, records * self.width * INT64_SIZE)
+        self.block_count += 1
+        self.most += records
+        return 0
+
+    cdef int make_room(self) except -1 nogil:
+        """Make room for more records. Those of a full block stay where they are: a copy costs more than to add them."""
+        if self.most >= BLOCK_RECORDS:
+            return self.add_block(BLOCK_RECORDS)
+        self.blocks[0] = <int64_t*>grown(self.blocks[0], 2 * self.most * self.width * INT64_SIZE)
+        self.most *= 2
+        return 0
+
+    cdef inline int64_t* record_at(self, size_t i) noexcept nogil:
+        """The record of group ``i``."""
+        return self.blocks[i >> BLOCK_BITS] + (i & (BLOCK_RECORDS - 1)) * self.width
 
     cdef inline uint32_t hash_of(self, const int64_t* key) noexcept nogil:
         cdef uint64_t hash = <uint64_t>self.keys
@@ -163,9 +195,9 @@ cdef class GroupTable:
             hash = mixed(hash, <uint64_t>key[i])
         return <uint32_t>hash
 
-    cdef inline const int64_t* record_in(self, size_t slot) noexcept nogil:
+    cdef inline int64_t* record_in(self, size_t slot) noexcept nogil:
         """The record of a slot that is not empty."""
-        return self.records + entry_of(self.table.slots[slot]) * self.width
+        return self.record_at(entry_of(self.table.slots[slot]))
 
     cdef int64_t* record_of(self, const int64_t* key, uint32_t hash) except NULL nogil:
         """The record of a key; a new record for a new key."""
@@ -175,14 +207,13 @@ cdef class GroupTable:
         cdef int64_t* tail
         while self.table.slots[at]:
             if self.table.slots[at] >> 32 == hash:
-                record = <int64_t*>self.record_in(at)
+                record = self.record_in(at)
                 if self.same(record, key):
                     return record
             at = (at + 1) & (self.table.count - 1)
         if self.count == self.most:
-            self.records = <int64_t*>grown(self.records, 2 * self.most * self.width * INT64_SIZE)
-            self.most *= 2
-        record = self.records + self.count * self.width
+            self.make_room()
+        record = self.record_at(self.count)
         memcpy(record, key, self.key_size * INT64_SIZE)
         record[self.key_size] = 0
         for i in range(self.values):
@@ -224,7 +255,14 @@ cdef class GroupTable:
         """Keep a place of a group, in order, if it is among the first ones."""
         cdef int64_t* tail = record + self.width - AFTER_VALUES
         cdef int64_t before, at, made
-        if tail[KEPT] and place >= tail[LAST_VALUE]:
+        if tail[KEPT] == 0:
+            tail[LAST_VALUE], tail[KEPT] = place, 1
+            return 0
+        if tail[FIRST] == NO_PLACE:
+            if place == tail[LAST_VALUE]:
+                return 0
+            tail[FIRST] = tail[LAST] = self.new_place(tail[LAST_VALUE], NO_PLACE)
+        if place >= tail[LAST_VALUE]:
             if tail[KEPT] < PLACES and place > tail[LAST_VALUE]:
                 made = self.new_place(place, NO_PLACE)
                 self.places[tail[LAST]].next = made
@@ -250,6 +288,20 @@ cdef class GroupTable:
             tail[LAST], tail[LAST_VALUE] = made, place
         tail[KEPT] += 1
         return 0
+
+    cdef size_t places_of(self, const int64_t* record, int64_t* found) noexcept nogil:
+        """Write the places of a group that are kept, in order, and return their number."""
+        cdef const int64_t* tail = record + self.width - AFTER_VALUES
+        cdef int64_t at = tail[FIRST]
+        cdef size_t count = 0
+        if at == NO_PLACE and tail[KEPT]:
+            found[0] = tail[LAST_VALUE]
+            return 1
+        while at != NO_PLACE:
+            found[count] = self.places[at].place
+            count += 1
+            at = self.places[at].next
+        return count
 
     cdef int64_t without_last(self, int64_t* tail) noexcept nogil:
         """Remove the last of several places; its number, for another place."""
@@ -424,7 +476,7 @@ cdef class GroupTable:
                 slot = waiting[i].hash & (self.table.count - 1)
                 if self.table.slots[slot]:
                     tail = self.record_in(slot) + self.width - AFTER_VALUES
-                    if 0 < tail[KEPT] < PLACES:
+                    if 1 < tail[KEPT] < PLACES:
                         wire_prefetch(&self.places[tail[LAST]])
 
     def take(self, const int64_t[::1] chosen: NDArray[np.int64]) -> GroupTable:
@@ -434,14 +486,14 @@ cdef class GroupTable:
         cdef Span text
         cdef const int64_t* record
         cdef int64_t* copy
-        cdef int64_t at
+        cdef int64_t[PLACES] places
         cdef size_t i, k, word
         made.kinds = self.kinds
         made.lay_out()
         for i in range(<size_t>chosen.shape[0]):
             if not 0 <= chosen[i] < <int64_t>self.count:
                 raise IndexError(f"group {chosen[i]} of {self.count}")
-            record = self.records + <size_t>chosen[i] * self.width
+            record = self.record_at(<size_t>chosen[i])
             memcpy(key, record, self.key_size * INT64_SIZE)
             for k in range(self.keys):
                 word = self.word_of(k)
@@ -450,10 +502,8 @@ cdef class GroupTable:
                     key[word] = made.texts.number(text.data, text.size)
             copy = made.record_of(key, made.hash_of(key))
             memcpy(copy + self.key_size, record + self.key_size, (1 + self.values) * INT64_SIZE)
-            at = record[self.width - AFTER_VALUES + FIRST]
-            while at != NO_PLACE:
-                made.see(copy, self.places[at].place)
-                at = self.places[at].next
+            for k in range(self.places_of(record, places)):
+                made.see(copy, places[k])
         return made
 
     cdef size_t word_of(self, size_t k) noexcept nogil:
@@ -481,7 +531,7 @@ cdef class GroupTable:
         cdef Buffer buffer = allocate(self.count * INT64_SIZE)
         cdef size_t i
         for i in range(self.count):
-            (<int64_t*>buffer.data)[i] = self.records[i * self.width + word]
+            (<int64_t*>buffer.data)[i] = self.record_at(i)[word]
         return np.frombuffer(buffer, np.int64)
 
     def key(self, size_t k) -> NDArray[np.int64] | Payloads:
@@ -500,7 +550,7 @@ cdef class GroupTable:
         spans = allocate(self.count * sizeof(Span))
         span = <Span*>spans.data
         for i in range(self.count):
-            record = self.records + i * self.width + word
+            record = self.record_at(i) + word
             if self.kinds[k] == TEXT:
                 span[i] = self.text_of(record)
             else:
@@ -535,17 +585,11 @@ cdef class GroupTable:
         cdef Buffer ends = allocate((self.count + 1) * INT64_SIZE)
         cdef int64_t* end = <int64_t*>ends.data
         cdef Buffer found
-        cdef int64_t at
-        cdef size_t written = 0
         cdef size_t i
         end[0] = 0
         for i in range(self.count):
-            end[i + 1] = end[i] + self.records[(i + 1) * self.width - AFTER_VALUES + KEPT]
+            end[i + 1] = end[i] + self.record_at(i)[self.width - AFTER_VALUES + KEPT]
         found = allocate(<size_t>end[self.count] * INT64_SIZE)
         for i in range(self.count):
-            at = self.records[(i + 1) * self.width - AFTER_VALUES + FIRST]
-            while at != NO_PLACE:
-                (<int64_t*>found.data)[written] = self.places[at].place
-                written += 1
-                at = self.places[at].next
+            self.places_of(self.record_at(i), <int64_t*>found.data + end[i])
         return np.frombuffer(ends, np.int64), np.frombuffer(found, np.int64)

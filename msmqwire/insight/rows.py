@@ -158,7 +158,8 @@ class Rows:
     def minute(self) -> NDArray[np.int64]:
         """The minute of each row, in nanoseconds since 1970; ``NULL_NUMBER`` where there is no time."""
         time = self.array("time")
-        return np.where(time == NULL_NUMBER, NULL_NUMBER, time - time % MINUTE)
+        # numpy divides by one number faster than it takes remainders
+        return np.where(time == NULL_NUMBER, NULL_NUMBER, time // MINUTE * MINUTE)
 
     def chosen(self, mask: NDArray[np.bool_]) -> Rows:
         """Some of the rows, which are few: without the dictionaries of all."""

@@ -287,9 +287,11 @@ def _faults(name: str, rows: Rows) -> Contributions:
 def _of_topology(rows: Rows) -> Contributions:
     is_request, is_reply = rows.equals("type", "request"), rows.equals("type", "reply")
     is_probe, events = _probes("topology", rows)
-    roles = _whole(np.where(is_probe, _SCANNER, np.where(is_request, _CLIENT, _DIRECTORY_SERVER)))
+    roles = np.where(is_request, _CLIENT, _DIRECTORY_SERVER)
+    if is_probe.any():
+        roles = np.where(is_probe, _SCANNER, roles)
     evidence = np.where(is_request, _BIT_OF["discovery request"], _BIT_OF["discovery reply"])
-    yield from _host(rows, roles, _whole(evidence), is_request | is_reply)
+    yield from _host(rows, _whole(roles), _whole(evidence), is_request | is_reply)
     yield from _conversation(rows, discovery=1)
     columns = {
         "request_id": Column(pc.coalesce(rows["request_id"], rows["correlation_id"])),

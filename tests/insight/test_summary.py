@@ -219,6 +219,15 @@ def test_any_form_of_columns(busy: Path, guid: Any) -> None:
         assert summary.section(name) == expected.section(name)
 
 
+def test_batches_with_many_values_in_dictionaries(busy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    captures = [busy, *EXAMPLES]
+    expected = summary_of(captures)
+    monkeypatch.setattr("msmqwire.insight.summary._FEW_VALUES", 0)
+    found = summary_of(captures, block_size=4096)
+    for name in SECTIONS:
+        assert found.section(name) == expected.section(name)
+
+
 def test_limits_are_reported(busy: Path) -> None:
     whole, cut = summary_of(busy), summarize(read_tables(busy, columns=COLUMNS), limits={"queues": 4})
     table = cut.section("queues")
