@@ -91,16 +91,13 @@ class Summary:
         }
         self._waiting: dict[str, list[pa.RecordBatch]] = {}
         self._waiting_bytes: Counter[str] = Counter()
+        self._rows: Counter[str] = Counter()
 
     def __repr__(self) -> str:
-        totals = self.records("totals")
-        tables = {row["in_table"]: 0 for row in totals}
-        for row in totals:
-            tables[row["in_table"]] += row["rows"]
-        lines = [f"{counted(rows, 'row')} of {table}" for table, rows in tables.items()]
+        lines = [f"{counted(rows, 'row')} of {table}" for table, rows in self._rows.items() if rows]
         sizes = {name: self.section(name).num_rows for name in SECTIONS}
         lines += [f"section {name}: {counted(size, 'row')}" for name, size in sizes.items() if size]
-        files = counted(len({row["file"] for row in totals}), "file")
+        files = counted(len(self.section("totals")["file"].unique()), "file")
         return "\n  ".join([f"<Summary of {files}", *lines]) + ">"
 
     def add(self, table: str, batch: pa.RecordBatch) -> None:
@@ -121,6 +118,7 @@ class Summary:
         if waiting and waiting[0].schema != batch.schema:
             self._add_waiting(table)
         waiting.append(batch)
+        self._rows[table] += batch.num_rows
         self._waiting_bytes[table] += batch.get_total_buffer_size()
         if (
             len(waiting) >= _MOST_BATCHES
@@ -211,8 +209,7 @@ class Summary:
 
     def rows(self, table: str) -> int:
         """The rows of a table that were added."""
-        totals = self.section("totals")
-        return int(numbers(totals["rows"])[truths(pc.equal(totals["in_table"], table))].sum())
+        return self._rows[table]
 
 
 def _concatenated(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
