@@ -84,16 +84,19 @@ def test_parquet(compare: Comparison, requests: Workload, capture_file: Path, tm
     compare.peak_memory(text, capture_file)
 
 
-@pytest.fixture(params=["topology", "messages"])
+@pytest.fixture(params=[("topology", 1), ("messages", 20)], ids=lambda param: param[0])
 def source(request: pytest.FixtureRequest, scale: Scale, capture_file: Path, tmp_path: Path) -> tuple[str, Path, int]:
-    """A table, a capture with its rows, and their number."""
-    if request.param == "topology":
-        return "topology", capture_file, scale.rows
+    """A table, a capture with its rows, and their number; of messages there are fewer than the scale says."""
+    table, divisor = request.param
+    if table == "topology":
+        return table, capture_file, scale.rows
     path = tmp_path / "streams.pcap"
-    write_streams(path, user_messages(scale.rows // 20).split())
-    return "messages", path, scale.rows // 20
+    write_streams(path, user_messages(scale.rows // divisor).split())
+    return table, path, scale.rows // divisor
 
 
+# A row group has some 9,000 messages, and a few of them do not keep two threads busy
+@pytest.mark.parametrize("source", [("topology", 1), ("messages", 4)], ids=lambda param: param[0], indirect=True)
 def test_jobs(
     benchmark: BenchmarkFixture, scale: Scale, report: Report, source: tuple[str, Path, int], tmp_path: Path
 ) -> None:

@@ -24,6 +24,8 @@ Time: TypeAlias = datetime | np.datetime64 | str | SupportsIndex
 Columns: TypeAlias = "Iterable[str] | Mapping[str, Iterable[str]]"
 
 SMALLEST_BLOCK_SIZE = 4096
+#: Where a batch costs as much as a thousand of its rows: they are grouped, or written.
+LARGE_BLOCK_SIZE = 4 << 20
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 

@@ -264,6 +264,8 @@ def _read_options(
     condition: Condition | None,
 ) -> ReadOptions:
     """How to read captures, for these columns of each table."""
+    from msmqwire.capture.options import LARGE_BLOCK_SIZE
+
     if condition is not None:
         columns = {table: tuple({*chosen, *condition.columns(table)}) for table, chosen in columns.items()}
     if derived := _derived_columns(options):
@@ -271,7 +273,13 @@ def _read_options(
 
         columns = {**columns, "messages": tuple(({*columns["messages"]} - {*derived}) | {*NEEDED})}
     return read_options(
-        options, names, columns=columns, guid=options.guid, dictionaries=False, strict=options.strict, jobs=jobs
+        *(options, names),
+        columns=columns,
+        guid=options.guid,
+        dictionaries=False,
+        strict=options.strict,
+        jobs=jobs,
+        block_size=LARGE_BLOCK_SIZE,
     )
 
 

@@ -74,13 +74,13 @@ class Inputs:
             yield _lake_rows(options, columns), partial(_lake_counts, options, columns)
             return
         from msmqwire.capture import read_tables
-        from msmqwire.insight.groups import BLOCK_SIZE
+        from msmqwire.capture.options import LARGE_BLOCK_SIZE
 
         how = read_options(
             *(options, self.captures),
             columns={table: tuple(names) for table, names in columns.items()},
             guid="binary",
-            block_size=BLOCK_SIZE,
+            block_size=LARGE_BLOCK_SIZE,
             jobs=options.jobs or usable_cores(),
         )
         with (

@@ -12,12 +12,12 @@ import numpy as np
 import pyarrow as pa
 
 from msmqwire.capture import ReadOptions, TablesReader
-from msmqwire.capture.options import time_text
+from msmqwire.capture.options import LARGE_BLOCK_SIZE, time_text
 from msmqwire.columns import UNFRAMED_BIT
 from msmqwire.columns.arrow_arrays import booleans, integers
 from msmqwire.columns.plain import guid_text, plain
 from msmqwire.insight.arrays import numbers, pc, truths
-from msmqwire.insight.groups import BLOCK_SIZE, Groups
+from msmqwire.insight.groups import Groups
 from msmqwire.insight.protocols import UNKNOWN
 from msmqwire.insight.rows import Files, Rows, seen_text
 from msmqwire.insight.rules import COLUMNS, LENGTH_FIELDS, RULES, SEVERITIES, Joined, Rule
@@ -93,7 +93,7 @@ class CapturedRows(TablesReader):
     ) -> None:
         columns = {name: (*COLUMNS[name], *(more or {}).get(name, ())) for name in COLUMNS}
         columns = {name: tuple(dict.fromkeys(wanted)) for name, wanted in columns.items()}
-        options = options or ReadOptions(block_size=BLOCK_SIZE)
+        options = options or ReadOptions(block_size=LARGE_BLOCK_SIZE)
         super().__init__(source, COLUMNS, ReadOptions.of(options, {"columns": columns, "guid": "binary"}))
 
     def rows_of(self, block: Block) -> list[tuple[str, pa.RecordBatch]]:

@@ -15,9 +15,6 @@ from msmqwire.insight._group_table import GroupTable
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: Bytes per read of captures whose rows are grouped: a batch costs as much as a thousand rows of it.
-BLOCK_SIZE = 4 << 20
-
 # Groups beyond the limit that are kept until as many follow, so that dropping them costs little for each row
 _PENDING = 1 << 15
 _MOST_BYTES = 128 << 20

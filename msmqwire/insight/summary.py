@@ -12,12 +12,13 @@ import numpy as np
 import pyarrow as pa
 
 from msmqwire.capture import ReadOptions, read_tables
+from msmqwire.capture.options import LARGE_BLOCK_SIZE
 from msmqwire.columns.arrow_arrays import integers
 from msmqwire.columns.plain import guid_text, records
 from msmqwire.errors import counted
 from msmqwire.insight._column import Column
 from msmqwire.insight.arrays import numbers, pc, truths
-from msmqwire.insight.groups import BLOCK_SIZE, Groups
+from msmqwire.insight.groups import Groups
 from msmqwire.insight.rows import FRAMES, Files, Rows
 from msmqwire.insight.sections import COLUMNS, FLOWS, SECTIONS, Section, contributions
 from msmqwire.insight.views import conversations, hosts, timeline
@@ -270,6 +271,6 @@ def _batches(source: Any, options: ReadOptions | None) -> Iterator[tuple[str, pa
                 raise ValueError("options are for captures; other rows are summarized as they are")
             yield from source
             return
-    options = options or ReadOptions(block_size=BLOCK_SIZE)
+    options = options or ReadOptions(block_size=LARGE_BLOCK_SIZE)
     with read_tables(source, options=ReadOptions.of(options, {"columns": COLUMNS, "guid": "binary"})) as reader:
         yield from reader
