@@ -24,6 +24,7 @@ Time: TypeAlias = datetime | np.datetime64 | str | SupportsIndex
 Columns: TypeAlias = "Iterable[str] | Mapping[str, Iterable[str]]"
 
 SMALLEST_BLOCK_SIZE = 4096
+BLOCK_SIZE = 2 << 20
 #: Where a batch costs as much as a thousand of its rows: they are grouped, or written.
 LARGE_BLOCK_SIZE = 4 << 20
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -123,7 +124,7 @@ class ReadOptions:
     strict: bool = False
     limits: StreamLimits = field(default_factory=StreamLimits)
     file_limits: FileLimits = field(default_factory=FileLimits)
-    block_size: int = 2 << 20
+    block_size: int = BLOCK_SIZE
     jobs: int = 1
     resume: Checkpoint | None = None
     stop: Checkpoint | None = None

@@ -264,7 +264,7 @@ def _read_options(
     condition: Condition | None,
 ) -> ReadOptions:
     """How to read captures, for these columns of each table."""
-    from msmqwire.capture.options import LARGE_BLOCK_SIZE
+    from msmqwire.capture.options import BLOCK_SIZE, LARGE_BLOCK_SIZE
 
     if condition is not None:
         columns = {table: tuple({*chosen, *condition.columns(table)}) for table, chosen in columns.items()}
@@ -279,7 +279,8 @@ def _read_options(
         dictionaries=False,
         strict=options.strict,
         jobs=jobs,
-        block_size=LARGE_BLOCK_SIZE,
+        # What lies after the last row that is wanted need not be read
+        block_size=LARGE_BLOCK_SIZE if options.limit is None else BLOCK_SIZE,
     )
 
 
