@@ -117,6 +117,7 @@ def test_times_are_text_or_datetimes() -> None:
 @pytest.mark.parametrize(
     ("absent", "use", "installs"),
     [
+        ("pyarrow", lambda: capture.open("s3://bucket/a.pcap"), r"'pyarrow>=\d+', or all of msmqwire\[tables\]"),
         ("pyarrow", lambda: capture.read_table(OTHER), r"'pyarrow>=\d+', or all of msmqwire\[tables\]"),
         ("pandas", lambda: capture.read_table(OTHER).to_pandas(), r"'pandas\S*', or all of msmqwire\[spark\]"),
         ("polars", lambda: capture.read_table(OTHER).to_polars(), r"'polars\S*'"),

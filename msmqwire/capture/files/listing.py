@@ -14,6 +14,7 @@ from typing import IO, TYPE_CHECKING
 from urllib.parse import unquote
 
 from msmqwire.capture.files.compression import LONGEST_MAGIC, form_of
+from msmqwire.errors import require
 
 if TYPE_CHECKING:
     from msmqwire.capture.files.remote import Entry, RemoteStore, StorageOptions
@@ -65,15 +66,20 @@ def files_at(
     if source.startswith("file:"):
         files = _local_files(local_path(source), recursive)
     elif "://" in source:
-        from msmqwire.capture.files.remote import RemoteStore
-
-        files = _remote_files(RemoteStore(source, storage_options), source, recursive)
+        files = _remote_files(_remote_store(source, storage_options), source, recursive)
     else:
         files = _local_files(source, recursive)
     if not files:
         of = "is in the folder" if os.path.isdir(local_path(source)) else "matches"
         raise FileNotFoundError(f"no capture {of} {source!r}")
     return sorted(files)
+
+
+def _remote_store(uri: str, storage_options: StorageOptions | None) -> RemoteStore:
+    require("pyarrow", f"reading {uri.partition('://')[0]}://")
+    from msmqwire.capture.files.remote import RemoteStore
+
+    return RemoteStore(uri, storage_options)
 
 
 def find_files(
@@ -127,9 +133,7 @@ def open_source(name: str, storage_options: StorageOptions | None = None) -> IO[
         It cannot be opened.
     """
     if "://" in name:
-        from msmqwire.capture.files.remote import RemoteStore
-
-        return RemoteStore(name, storage_options).open(name)  # type: ignore[return-value] # a RawIOBase is one
+        return _remote_store(name, storage_options).open(name)  # type: ignore[return-value] # a RawIOBase is one
     return open(name, "rb", buffering=0)
 
 
