@@ -95,7 +95,7 @@ class Summary:
         self._rows: Counter[str] = Counter()
 
     def __repr__(self) -> str:
-        lines = [f"{counted(rows, 'row')} of {table}" for table, rows in self._rows.items() if rows]
+        lines = [f"{counted(rows, 'row')} of {table}" for table, rows in self._rows.most_common() if rows]
         sizes = {name: self.section(name).num_rows for name in SECTIONS}
         lines += [f"section {name}: {counted(size, 'row')}" for name, size in sizes.items() if size]
         files = counted(len(self.section("totals")["file"].unique()), "file")
