@@ -158,6 +158,13 @@ def port(text: str) -> int:
     return _number(text, 1, 65535, "a port from 1 to 65535")
 
 
+def host_name(text: str) -> str:
+    """The name or the address of a computer; an empty one would stand for all addresses of this computer."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError(f"{text!r} is not the name or the address of a computer")
+    return text
+
+
 def _read_option(parse: str, what: str) -> Callable[[str], Any]:
     """The type of an argument that ``capture.options`` parses."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 from typing import TYPE_CHECKING, Any
 
 from msmqwire.cli.console import CommandError
@@ -11,7 +12,8 @@ from msmqwire.cli.console import CommandError
 if TYPE_CHECKING:
     from msmqwire.directory import Directory, QueueManager
 
-_DIRECTORY_HELP = "an enterprise: a file of TOML or JSON, or an Active Directory as ldap://HOST or ldaps://HOST"
+_SOURCES = "a file of TOML or JSON, or an Active Directory as ldap://HOST or ldaps://HOST"
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
 _LDAP_HELP = """\
 environment, for a directory in LDAP:
@@ -23,7 +25,7 @@ environment, for a directory in LDAP:
 
 def add_directory(parser: argparse.ArgumentParser, name: str = "--directory", *, note: str = "", **how: Any) -> None:
     """Add the option or the argument that names a directory; the help ends with what a directory in LDAP needs."""
-    parser.add_argument(name, metavar="SOURCE", help=f"{_DIRECTORY_HELP}{note}", **how)
+    parser.add_argument(name, metavar="SOURCE", help=f"an enterprise: {_SOURCES}{note}", **how)
     add_ldap_help(parser)
 
 
@@ -33,8 +35,20 @@ def add_ldap_help(parser: argparse.ArgumentParser) -> None:
 
 
 def is_url(name: str) -> bool:
-    """Whether the name of a directory is a URL of LDAP."""
-    return name.lower().startswith(("ldap://", "ldaps://"))
+    """Whether the name of a directory is a URL of LDAP.
+
+    Raises
+    ------
+    CommandError
+        It is empty, or another URL.
+    """
+    if not name:
+        raise CommandError(f"the name of the directory is empty: name {_SOURCES}")
+    scheme = _URL.match(name)
+    if scheme is not None and scheme[1].lower() not in ("ldap", "ldaps"):
+        # Not the URL, which may hold a password
+        raise CommandError(f"no directory is read from {scheme[1]}://; name {_SOURCES}")
+    return scheme is not None
 
 
 def open_directory(name: str) -> Directory:
@@ -45,7 +59,7 @@ def open_directory(name: str) -> Directory:
     OSError, DirectoryError
         The file cannot be read, or is not valid.
     CommandError
-        The URL is not valid, or ldap3 is not installed.
+        The name is empty, the URL is not valid, or ldap3 is not installed.
     """
     from msmqwire.directory import LdapDirectory, MemoryDirectory
 
@@ -79,7 +93,7 @@ def find_machine(directory: Directory, text: str) -> QueueManager:
     ]
     if not found:
         what = "ComputerName" if identifier_of(text) is None else "Identifier"
-        raise CommandError(f"no QueueManager in the directory has the {what} {text}")
+        raise CommandError(f"no QueueManager in the directory has the {what} {text or repr(text)}")
     if len(found) > 1:
         raise CommandError(f"{len(found)} QueueManagers have the ComputerName {text}: name one by its Identifier")
     return found[0]

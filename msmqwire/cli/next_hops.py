@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from msmqwire.cli.arguments import port, seconds
+from msmqwire.cli.arguments import host_name, port, seconds
 from msmqwire.cli.console import CommandError
 from msmqwire.cli.enterprise import add_directory, find_machine
 from msmqwire.wire.guids import NIL
@@ -25,7 +25,7 @@ def add_connection(parser: argparse.ArgumentParser, **directory: Any) -> None:
     parser.add_argument(
         "--from", dest="source", metavar="SRC", help="the queue manager in the directory whose routes are taken"
     )
-    parser.add_argument("--host", metavar="HOST", help="connect to this name or address")
+    parser.add_argument("--host", type=host_name, metavar="HOST", help="connect to this name or address")
     parser.add_argument("--port", type=port, default=1801, metavar="N", help="the TCP port (default: 1801)")
     wait = "how long to wait for the acknowledgment of a message (default: 60)"
     parser.add_argument("--timeout", type=seconds, default=60.0, metavar="SECONDS", help=wait)
@@ -90,12 +90,15 @@ def find_destination(
             )
         return Destination(address, [NextHop(host, guid)])
     machines = _next_hops(directory, source, guid)
-    return Destination(address, [NextHop(host or machine_host(machine), machine.identifier) for machine in machines])
+    return Destination(address, [NextHop(host or _host_of(machine), machine.identifier) for machine in machines])
 
 
-def machine_host(machine: QueueManager) -> str:
+def _host_of(machine: QueueManager) -> str:
     """The name of a queue manager's computer: the qualified one, if the directory has it."""
-    return str(getattr(machine, "qualified_computer_name", "") or machine.computer_name)
+    name = str(getattr(machine, "qualified_computer_name", "") or machine.computer_name)
+    if not name:
+        raise CommandError(f"QueueManager {machine.identifier} has no ComputerName: name its computer with --host")
+    return name
 
 
 def _check_protocol(queue: FormatName) -> None:
@@ -110,7 +113,7 @@ def _next_hops(directory: Directory, source: str | None, destination: UUID) -> l
     from msmqwire.directory import Equal, QueueManager
     from msmqwire.routing import Router
 
-    sender = find_machine(directory, source) if source else _this_computer(directory)
+    sender = _this_computer(directory) if source is None else find_machine(directory, source)
     identifiers: tuple[UUID, ...] = (destination,)
     if sender is not None and sender.identifier != destination:
         identifiers = Router(directory).explain_next_hops(sender.identifier, destination).identifiers

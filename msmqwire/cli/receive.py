@@ -41,7 +41,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from msmqwire.cli import signals
-from msmqwire.cli.arguments import add_quiet, count, guid, port, seconds
+from msmqwire.cli.arguments import add_quiet, count, guid, host_name, port, seconds
 from msmqwire.cli.console import CommandError, say
 from msmqwire.cli.enterprise import add_directory
 from msmqwire.cli.message_files import MessageOutput
@@ -67,6 +67,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--listen",
         action="append",
+        type=host_name,
         metavar="ADDRESS",
         help="an address of this computer, IPv4 or IPv6 (default: 127.0.0.1); may be repeated",
     )
@@ -110,13 +111,13 @@ def _port_or_free(text: str) -> int:
 def run(options: argparse.Namespace) -> int:
     """Receive; the exit status."""
     if not options.notifications:
-        if options.directory or options.trust:
+        if options.directory is not None or options.trust:
             raise CommandError("--directory and --trust are for notifications: add --notifications")
         accepts = chosen_queues(options.queue)
         return signals.run_until_stopped(_receive(options, accepts, MessageOutput(options.output)))
     if options.queue or options.output:
         raise CommandError("--notifications reads the notify queue and prints what changed: leave out --queue and -o")
-    if not options.directory or not options.queue_manager:
+    if options.directory is None or options.queue_manager is None:
         raise CommandError("--notifications needs the directory and its queue manager: --directory, --queue-manager")
     standard_output()
     queues = NotifiedQueues(options.directory, options.queue_manager, options.trust)

@@ -49,15 +49,15 @@ def run(options: argparse.Namespace) -> int:
     from msmqwire.formatname import parse
     from msmqwire.routing import get_destination_info
 
-    if options.source and not options.directory:
+    if options.source is not None and options.directory is None:
         raise CommandError("--from needs the directory of the machine: --directory SOURCE")
     name = parse(options.name, extended=True, http_slashes=True, spx=True)
-    directory = open_directory(options.directory) if options.directory else None
+    directory = None if options.directory is None else open_directory(options.directory)
     destination = get_destination_info(name, directory)
     if destination.failure is not None:
         raise destination.failure
     found = {"name": _name_as_json(name), "destination": _destination_as_json(destination, directory)}
-    if directory is not None and options.source:
+    if directory is not None and options.source is not None:
         found["next_hops"] = _next_hops_as_json(directory, options.source, destination)
     if options.format == "json":
         print_json(found)

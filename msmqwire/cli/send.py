@@ -77,9 +77,9 @@ def run(options: argparse.Namespace) -> int:
     """Send; the exit status."""
     if options.rows and options.count is not None:
         raise CommandError("--count repeats one message: leave it out with --rows")
-    if options.source and not options.directory:
+    if options.source is not None and options.directory is None:
         raise CommandError("--from needs the directory of the machine: --directory SOURCE")
-    directory = open_directory(options.directory) if options.directory else None
+    directory = None if options.directory is None else open_directory(options.directory)
     destination = find_destination(options.name, directory, source=options.source, host=options.host)
     message = None if options.rows else _message(options, destination)
     return signals.run_until_stopped(_send(options, destination, message))

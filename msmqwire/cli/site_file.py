@@ -14,7 +14,7 @@ from msmqwire.cli.arguments import parse_guid
 from msmqwire.cli.console import CommandError, did_you_mean
 from msmqwire.cli.enterprise import find_machine, is_url, open_directory
 from msmqwire.directory import Enterprise, Equal, LdapDirectory, QueueManager
-from msmqwire.directory.document import FLAG, INTEGER, LIST, TEXT, of_type
+from msmqwire.directory.document import FLAG, INTEGER, LIST, TEXT, of_type, read_bytes
 from msmqwire.discovery.rates import Rate
 from msmqwire.discovery.server import DEFAULT_POLICY, Policy, Site, reply_to
 from msmqwire.errors import EncodeError
@@ -41,15 +41,15 @@ def read_site_file(path: str) -> SiteFile:
     Raises
     ------
     OSError, DirectoryError
-        The file, or its directory, cannot be read.
+        The file, or its directory, cannot be read, or is too large.
     CommandError
         The file has an error; the message names the file, the table and the key.
     """
-    with open(path, "rb") as file:
-        try:
-            found = tomllib.load(file)
-        except (ValueError, RecursionError) as error:
-            raise CommandError(f"{path}: not TOML: {error}") from None
+    data = read_bytes(path)
+    try:
+        found = tomllib.loads(data.decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:
+        raise CommandError(f"{path}: not TOML: {error}") from None
     if unknown := [name for name in found if name not in _TABLES]:
         raise CommandError(f"{path}: [{unknown[0]}]: no such table{_known(unknown[0], _TABLES)}")
     enterprise, site, listen, allow, limits, directory = (_table(path, found, name) for name in _TABLES)
@@ -147,9 +147,9 @@ def _known(unknown: str, known: Collection[str]) -> str:
 def _take_from_directory(given: _Table, enterprise: dict[str, Any], site: dict[str, Any]) -> None:
     """Set the keys that the file leaves out to what a directory has of a machine: [MS-MQSD] 3.2.1.1."""
     source, name = given["source"], given["machine"]
-    if not is_url(source):
-        source = os.path.join(os.path.dirname(given.path), source)
     with given.named("source"):
+        if not is_url(source):
+            source = os.path.join(os.path.dirname(given.path), source)
         directory = open_directory(source)
     try:
         with given.named("machine"):

@@ -196,6 +196,8 @@ def _reach(enterprise: _Enterprise) -> Iterator[Problem]:
 def _machines(enterprise: _Enterprise) -> Iterator[Problem]:
     for machine in enterprise.machines.values():
         title = enterprise.title(machine)
+        if not machine.computer_name:
+            yield Problem(title, "computer_name", "is empty: no message can be sent to it")
         if not machine.site_identifier_list:
             yield Problem(title, "site_identifier_list", "is empty: it belongs to no site")
         if machine.directory_server_type is not None and not machine.directory_server:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import enum
+import errno
 import functools
 import json
 import os
@@ -31,6 +32,9 @@ from msmqwire.wire.guids import guid_of
 
 #: Marks a value that could not be read.
 _NOTHING: Any = object()
+#: Most bytes of a file: a million queues of 256 bytes. A device such as /dev/zero has no end.
+_MOST_BYTES = 1 << 28
+_CHUNK = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +53,12 @@ def read_document(path: str | os.PathLike[str]) -> Document:
     OSError
         It cannot be read.
     DirectoryError
-        It is not valid TOML or JSON.
+        It is not valid TOML or JSON, or is too large.
     """
     file = Path(path)
-    data = file.read_bytes()
+    if os.path.isdir(path):
+        raise IsADirectoryError(errno.EISDIR, "Is a directory; name a file of TOML or JSON", str(file))
+    data = read_bytes(path)
     try:
         text = data.decode("utf-8-sig")
         is_json = file.suffix.lower() == ".json"
@@ -64,6 +70,27 @@ def read_document(path: str | os.PathLike[str]) -> Document:
     if not isinstance(tables, dict):
         raise DirectoryError(f"{file}: is not an object of tables such as {', '.join(ELEMENTS)}")
     return _Reader(tables).read()
+
+
+def read_bytes(path: str | os.PathLike[str]) -> bytes:
+    """The bytes of a file of configuration, which may be a pipe.
+
+    Raises
+    ------
+    OSError
+        It cannot be read.
+    DirectoryError
+        It is too large.
+    """
+    data = bytearray()
+    with open(path, "rb") as file:
+        while chunk := file.read(_CHUNK):
+            data += chunk
+            if len(data) > _MOST_BYTES:
+                raise DirectoryError(
+                    f"{os.fspath(path)}: has more than {_MOST_BYTES:,} bytes, the limit of such a file"
+                )
+    return bytes(data)
 
 
 def _once_each(members: list[tuple[str, Any]]) -> dict[str, Any]:

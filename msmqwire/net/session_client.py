@@ -113,6 +113,9 @@ class SessionClient:
         self._hops = deque([NextHop(host)] if isinstance(host, str) else host)
         if not self._hops:
             raise ValueError("host names no next hop")
+        if not all(hop.host for hop in self._hops):
+            # It would be an address of this computer
+            raise ValueError("the name of a host is empty")
         self._port = port
         self._ping_port = ping_port
         self._handler = handler

@@ -295,7 +295,7 @@ class Router:
     def unknown(self, machine_id: UUID | str) -> RoutingError:
         """The error that there is no such queue manager, or that the directory cannot be read."""
         attribute = "ComputerName" if identifier_of(machine_id) is None else "Identifier"
-        return self._failed(f"no QueueManager has the {attribute} {machine_id}")
+        return self._failed(f"no QueueManager has the {attribute} {machine_id or repr(machine_id)}")
 
     def _failed(self, why: str) -> RoutingError:
         if self.failure is None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import threading
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 
-from tests.cli.support import EXAMPLES, msmqwire, refused
+from tests.cli.support import EXAMPLES, SESSION, msmqwire, refused
 from tests.system_programs import require_program
 
 ENTERPRISE = EXAMPLES / "enterprise.toml"
@@ -69,6 +72,43 @@ def test_check_of_a_file_that_cannot_be_read(tmp_path: Path, name: str, data: by
     if data is not None:
         (tmp_path / name).write_bytes(data)
     assert message.decode() in refused("directory", "check", tmp_path / name)
+
+
+def test_directories_that_are_no_files(tmp_path: Path) -> None:
+    forms = "name a file of TOML or JSON, or an Active Directory as ldap://HOST or ldaps://HOST"
+    for source, message in (
+        ("", f"the name of the directory is empty: {forms}"),
+        ("http://a:s3cret@dc1/enterprise.toml", f"no directory is read from http://; {forms}"),
+        (tmp_path, f"{tmp_path}: Is a directory; name a file of TOML or JSON"),
+    ):
+        for command in (
+            ("directory", "check", source),
+            ("directory", "draw", source),
+            ("route", "--directory", source, "A", "B"),
+            ("resolve", r"DIRECT=OS:a\b", "--directory", source),
+            ("send", r"DIRECT=OS:a\b", "--directory", source),
+            ("receive", "--notifications", "--directory", source, "--queue-manager", str(UUID(int=1))),
+            ("notify", "change", r"a\b", "--directory", source),
+            ("notify", "--before", source, "--directory", ENTERPRISE, "--server", "dc1"),
+            ("replay", SESSION, "--directory", source),
+        ):
+            assert refused(*command) == f"msmqwire: {message}\n", command
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/zero"), reason="needs /dev/zero")
+def test_a_device_without_end_is_not_read_forever(tmp_path: Path) -> None:
+    message = "/dev/zero: has more than 268,435,456 bytes, the limit of such a file"
+    assert refused("directory", "check", "/dev/zero") == f"msmqwire: {message}\n"
+    assert refused("serve", "--config", "/dev/zero") == f"msmqwire: {message}\n"
+
+
+def test_a_pipe_is_a_file(tmp_path: Path) -> None:
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    writer = threading.Thread(target=fifo.write_bytes, args=(ENTERPRISE.read_bytes(),))
+    writer.start()
+    assert msmqwire("directory", "check", fifo).stderr == b"24 objects: no findings\n"
+    writer.join()
 
 
 def test_draw(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.support import COMMAND, ROOT, environ, msmqwire, process, refused
+from tests.cli.support import COMMAND, EXAMPLES, ROOT, environ, msmqwire, process, refused
 from tests.net.session_wire import DEADLINE, Wire, free_port, in_thread, listener
 from tests.reference.mqqb_session_packets import (
     LARGEST_PACKET,
@@ -350,6 +350,25 @@ def test_wrong_options(option: tuple[str, str]) -> None:
     done = msmqwire("receive", *option)
     assert done.returncode in (1, 2)
     assert option[0].encode() in done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments", [("receive", "--listen", ""), ("receive", "--listen", " "), ("send", NAME, "--host", "")]
+)
+def test_an_empty_address_is_not_every_address(arguments: tuple[str, ...]) -> None:
+    assert "is not the name or the address of a computer" in refused(*arguments)
+
+
+def test_options_with_empty_values(tmp_path: Path) -> None:
+    enterprise = tmp_path / "enterprise.toml"
+    enterprise.write_text(f'[queue_manager]\nidentifier = "{PRIVATE[8:44]}"\ncomputer_name = ""\n')
+    assert "has no ComputerName: name its computer with --host" in refused("send", PRIVATE, "--directory", enterprise)
+    unnamed = "has the ComputerName ''\n"
+    assert unnamed in refused("send", PRIVATE, "--directory", EXAMPLES / "enterprise.toml", "--from", "")
+    assert unnamed in refused("resolve", PRIVATE, "--directory", EXAMPLES / "enterprise.toml", "--from", "")
+    assert unnamed in refused("route", "--directory", EXAMPLES / "enterprise.toml", "", "LEDGER")
+    assert "--from needs the directory" in refused("send", PRIVATE, "--from", "")
+    assert "are for notifications" in refused("receive", "--directory", "")
 
 
 def test_only_loopback_without_listen() -> None:

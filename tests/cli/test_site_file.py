@@ -62,6 +62,12 @@ def test_the_site_of_a_machine_in_a_directory(tmp_path: Path) -> None:
     assert str(read_site_file(str(path)).site.site_id) == ID
 
 
+def test_a_byte_order_mark_does_no_harm(tmp_path: Path) -> None:
+    path = tmp_path / "site.toml"
+    path.write_text((EXAMPLES / "site.toml").read_text("utf-8"), "utf-8-sig")
+    assert read_site_file(str(path)) == read_site_file(str(EXAMPLES / "site.toml"))
+
+
 @pytest.mark.parametrize(
     ("source", "machine", "complaint"),
     [

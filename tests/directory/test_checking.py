@@ -180,6 +180,9 @@ def test_one_thing_is_wrong(name: str, change: dict[str, Any], findings: list[st
         (QueueManager(identifier=NOBODY, computer_name="LOST"), [
             "queue_manager LOST: site_identifier_list: is empty: it belongs to no site",
         ]),
+        (QueueManager(identifier=NOBODY, computer_name="", site_identifier_list=(NORTH,)), [
+            f"queue_manager {NOBODY}: computer_name: is empty: no message can be sent to it",
+        ]),
         (QueueManager(
             identifier=NOBODY, computer_name="LEAF", site_identifier_list=(NORTH,),
             out_routing_server_identifier_list=(GATE, NOBODY), in_routing_server_identifier_list=(GATE,),
