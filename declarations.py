@@ -126,6 +126,15 @@ def session_violations(module: ModuleType) -> Iterator[str]:
     yield from violations(module.SessionViolation, "Bits of the column ``violations`` of sessions")
 
 
+def constants(module: ModuleType) -> Iterator[str]:
+    """The constants of a module; bytes as the number that a kernel loads."""
+    values = {name: value for name, value in vars(module).items() if name.isupper()}
+    numbers = {
+        name: int.from_bytes(each, "little") if isinstance(each, bytes) else each for name, each in values.items()
+    }
+    yield from enumeration("", [f"{name} = {number:#x}" for name, number in numbers.items()])
+
+
 #: Each file with the module of its table and what is written from it.
 PARTS = {
     "wire/_fault.pxd": ("msmqwire.wire.codes", fault_codes),
@@ -134,6 +143,7 @@ PARTS = {
     "mqcn/_property_columns.pxd": ("msmqwire.mqcn.schema", members),
     "properties/_lookup.pxd": ("msmqwire.properties.table", kinds),
     "mqqb/_kernel.pxd": ("msmqwire.mqqb.schema", protocol),
+    "mqqb/framing.pxd": ("msmqwire.mqqb.framing", constants),
     "mqqb/_sessions.pxd": ("msmqwire.mqqb.rules", session_violations),
 }
 

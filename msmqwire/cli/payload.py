@@ -30,6 +30,7 @@ def decode_hex(options: argparse.Namespace, format: str) -> int:
     """Decode one payload; the exit status. The format ``table`` has the byte map as well."""
     from msmqwire.capture import TABLES
     from msmqwire.insight.layouts import guess
+    from msmqwire.mqqb.framing import has_signature
 
     if len(options.files) > 1:
         raise CommandError("--hex decodes one payload: give it as one argument, or - for standard input")
@@ -38,7 +39,7 @@ def decode_hex(options: argparse.Namespace, format: str) -> int:
     table = "sessions" if layout == "ping" else layout
     if table not in TABLES:
         raise CommandError(f"--table {table}: no such table; there is {', '.join(TABLES)}")
-    if table == "sessions" and payload[4:8] != b"LIOR":
+    if table == "sessions" and not has_signature(payload):
         layout = "ping"
     batch = TABLES[table].decode_batch([payload], strict=options.strict).to_arrow(guid="text", dictionaries=False)
     with open_target(options.output, []) as sink:

@@ -24,6 +24,7 @@ from msmqwire.columns import UNFRAMED_BIT, Payloads
 from msmqwire.errors import MsmqWireError, counted
 from msmqwire.insight.layouts import Part, byte_map, guess
 from msmqwire.insight.pseudonyms import Pseudonyms
+from msmqwire.mqqb.framing import BASE_HEADER_SIZE, FLAG_SESSION, PACKET_SIGNATURE, VERSION_NUMBER, has_signature
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
@@ -45,9 +46,8 @@ _CONTENTS = frozenset(
         "trailing bytes",
     }
 )
-_BASE_HEADER, _SIGNED = 16, 8
+_SIGNED = 8  # bytes of a BaseHeader that has its Signature
 _SENDER_IS_SID = 1
-_HAS_SESSION_HEADER = 0x10  # in the flags of a BaseHeader
 # The columns of messages that say what to rewrite
 _READ = (
     "violations", "kind", "notification", "acknowledged_source_queue_manager", "destination_queues", "admin_queues",
@@ -178,7 +178,7 @@ def _anonymize_block(block: Block, writer: CaptureWriter, pseudonyms: Pseudonyms
 
 def _begins_a_packet(payload: bytes) -> bool:
     """Whether readers find the packet wherever it is in a stream: it has a BaseHeader."""
-    return len(payload) >= _BASE_HEADER and payload[:1] == b"\x10" and payload[4:8] == b"LIOR"
+    return len(payload) >= BASE_HEADER_SIZE and payload[0] == VERSION_NUMBER and has_signature(payload)
 
 
 def _packets(block: Block) -> Iterator[tuple[dict[str, Any], bytes]]:
@@ -197,7 +197,7 @@ def _layout(place: dict[str, Any], payload: bytes) -> str:
     if place["transport"] == "udp":
         return "ping" if PING_PORTS & {place["src_port"], place["dst_port"]} else "topology"
     # A packet may have lost all but its first bytes
-    if not b"LIOR".startswith(payload[4:8]):
+    if not PACKET_SIGNATURE.startswith(payload[4:8]):
         return ""
     return guess(payload) if len(payload) >= _SIGNED else "messages"
 
@@ -227,7 +227,7 @@ def anonymize_payload(payload: bytes, layout: str, pseudonyms: Pseudonyms, lost:
     if fault is not None and fault["code"] != "incomplete":
         # After it the layout need not hold
         known = [part.end for part in parts if part.start <= fault["offset"]]
-        after = max([*known[-1:], _BASE_HEADER if layout in ("messages", "sessions") else 0])
+        after = max([*known[-1:], BASE_HEADER_SIZE if layout in ("messages", "sessions") else 0])
         rewritten[after:] = bytes(len(payload[after:]))
     found = bytes(rewritten)
     return found if outcome == _outcome(layout, found, lost) else None
@@ -367,7 +367,7 @@ def _rewrite_incomplete(
         # All headers are there
         start = further.end
     complete = bytearray(payload[:start].ljust(start, b"\0"))
-    complete[2] &= ~_HAS_SESSION_HEADER & 0xFF
+    complete[2] &= ~FLAG_SESSION & 0xFF
     found: dict[str, Any] | None = {"field": ""}
     while found is not None:
         complete += _EMPTY.get(found["field"], b"")
@@ -379,7 +379,7 @@ def _rewrite_incomplete(
     if of_complete is None:
         return False
     start = min(start, len(payload))
-    rewritten[_BASE_HEADER:start] = of_complete[_BASE_HEADER:start]
+    rewritten[BASE_HEADER_SIZE:start] = of_complete[BASE_HEADER_SIZE:start]
     rest = payload[start : min(start + head, further.end)]
     rewritten[start : further.end] = rest.ljust(further.end - start, b"\0")
     return True

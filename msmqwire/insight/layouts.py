@@ -19,6 +19,7 @@ from msmqwire.columns.schema import Table
 from msmqwire.errors import DecodeError
 from msmqwire.mqcn import NOTIFICATIONS, PropertyValue
 from msmqwire.mqqb import MESSAGES, SESSIONS
+from msmqwire.mqqb.framing import FLAG_INTERNAL, has_signature
 from msmqwire.mqsd import TOPOLOGY
 from msmqwire.properties import type_of
 
@@ -81,8 +82,8 @@ def guess(payload: bytes) -> str:
     >>> guess(bytes.fromhex("0000485504000000d1587355509195954997b6e611ea26c6"))
     'ping'
     """
-    if payload[4:8] == b"LIOR":
-        return "sessions" if payload[2] & 8 else "messages"
+    if has_signature(payload):
+        return "sessions" if payload[2] & FLAG_INTERNAL else "messages"
     if payload[2:4] == b"\x48\x55":
         return "ping"
     return "notifications" if payload[:1] in (b"\1", b"\2") else "topology"

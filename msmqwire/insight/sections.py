@@ -16,14 +16,13 @@ from msmqwire.insight._column import NULL_NUMBER, Column
 from msmqwire.insight.arrays import numbers, pc, truths
 from msmqwire.insight.rows import Rows
 from msmqwire.insight.rules import NEGATIVE, probes, shown_managers
+from msmqwire.mqqb.framing import SESSION_HEADER_SIZE
 from msmqwire.mqqb.session_headers import SESSION_KINDS
 from msmqwire.notification.judgement import Outcome
 from msmqwire.properties import PROPID_Q_PATHNAME, PROPID_Q_QMID, PROPID_QM_PATHNAME
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-_SESSION_HEADER_SIZE = 16  # [MS-MQMQ] 2.2.20.4; PacketSize of a message does not count it
 
 ROLES = ("client", "directory_server", "queue_manager", "router", "scanner")
 _CLIENT, _DIRECTORY_SERVER, _QUEUE_MANAGER, _ROUTER, _SCANNER = (1 << bit for bit in range(len(ROLES)))
@@ -379,7 +378,8 @@ def _of_messages(rows: Rows) -> Contributions:
     yield from _acknowledgments(rows)
     columns = {name: rows.column(name) for name in SECTIONS["repeated"].keys}
     yield Contribution("repeated", columns, decoded & rows.has("message_id"))
-    packet = rows.array("packet_size") + _SESSION_HEADER_SIZE * rows.has("ack_sequence_number")
+    # [MS-MQMQ] 2.2.20.4; PacketSize of a message does not count it
+    packet = rows.array("packet_size") + SESSION_HEADER_SIZE * rows.has("ack_sequence_number")
     yield from _session(rows, packet, is_message, _all(rows, 0))
 
 

@@ -13,14 +13,16 @@ from libc.stdint cimport uint8_t, uint32_t
 
 from msmqwire.wire.cursor cimport load_u16, load_u32
 
+# --- Written by `make build` from framing.py; do not edit ---
 cdef enum:
-    BASE_HEADER_SIZE = 16
-    SESSION_HEADER_SIZE = 16
+    BASE_HEADER_SIZE = 0x10
+    SESSION_HEADER_SIZE = 0x10
     VERSION_NUMBER = 0x10
-    PACKET_SIGNATURE = 0x524F494C    # "LIOR"
-    LARGEST_PACKET = 0x00400000      # of PacketSize
-    FLAG_INTERNAL = 1 << 3           # IN of BaseHeader.Flags
-    FLAG_SESSION = 1 << 4            # SH
+    PACKET_SIGNATURE = 0x524f494c
+    LARGEST_PACKET = 0x400000
+    FLAG_INTERNAL = 0x8
+    FLAG_SESSION = 0x10
+# --- End of the written part ---
 
 cdef enum Framing:
     FRAMED           # a complete packet

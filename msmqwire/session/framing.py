@@ -6,16 +6,17 @@ import struct
 from collections.abc import Iterator
 from typing import Any
 
+from msmqwire.mqqb.framing import (
+    BASE_HEADER_SIZE,
+    FLAG_INTERNAL,
+    FLAG_SESSION,
+    PACKET_SIGNATURE,
+    SESSION_HEADER_SIZE,
+    VERSION_NUMBER,
+)
 from msmqwire.mqqb.message_headers import MESSAGE_HEADERS
 
-BASE_HEADER_SIZE = 16
-SESSION_HEADER_SIZE = 16
-FLAG_INTERNAL = 1 << 3
-FLAG_SESSION = 1 << 4
 _FLAGS_AND_SIZE = struct.Struct("<2xH4xI")
-_VERSION_NUMBER = b"\x10"
-_SIGNATURE = b"LIOR"
-
 
 _USER_HEADER: Any = next(header for header in MESSAGE_HEADERS if header.section == "USER").dtype.fields
 
@@ -79,9 +80,9 @@ class PacketReader:
     def _packet_size(self, at: int) -> int:
         """The size of the packet at ``at``, or of a BaseHeader if that is incomplete."""
         head = self._buffer[at : at + BASE_HEADER_SIZE]
-        if head[:1] != _VERSION_NUMBER:
+        if head[0] != VERSION_NUMBER:
             raise FramingError(f"VersionNumber is 0x{head[0]:02x}, not 0x10")
-        if not _SIGNATURE.startswith(head[4:8]):
+        if not PACKET_SIGNATURE.startswith(head[4:8]):
             raise FramingError("the signature of a packet is missing")
         if len(head) < BASE_HEADER_SIZE:
             return BASE_HEADER_SIZE

@@ -9,7 +9,8 @@ from uuid import UUID
 
 from msmqwire import mqqb
 from msmqwire.errors import EncodeError
-from msmqwire.session.framing import FLAG_SESSION, MESSAGE_ID, SENT_TIME, SOURCE_QUEUE_MANAGER
+from msmqwire.mqqb.framing import FLAG_SESSION
+from msmqwire.session.framing import MESSAGE_ID, SENT_TIME, SOURCE_QUEUE_MANAGER
 
 FOREVER = 0xFFFFFFFF
 """The TimeToReachQueue of a message that never expires."""

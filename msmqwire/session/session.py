@@ -15,6 +15,7 @@ from uuid import UUID, uuid4
 
 from msmqwire import mqqb
 from msmqwire.errors import DecodeError
+from msmqwire.mqqb.framing import SESSION_HEADER_SIZE
 from msmqwire.session.events import (
     CloseReason,
     Disregarded,
@@ -26,7 +27,7 @@ from msmqwire.session.events import (
     SessionClosed,
     SessionOpened,
 )
-from msmqwire.session.framing import QUEUE_MANAGER_ADDRESS, SESSION_HEADER_SIZE, FramingError, PacketReader
+from msmqwire.session.framing import QUEUE_MANAGER_ADDRESS, FramingError, PacketReader
 from msmqwire.session.history import MOST_REMEMBERED, MessageIDHistory
 from msmqwire.session.limit import MessageLimit
 from msmqwire.session.numbers import latest, on_wire
