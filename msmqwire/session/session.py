@@ -431,12 +431,16 @@ class Session(ABC):
             self._events.append(MessageDisregarded(message, Disregarded.OTHER_QUEUE_MANAGER))
         elif self._accepts is not None and not self._accepts(message):
             self._events.append(MessageDisregarded(message, Disregarded.NO_SUCH_QUEUE))
-        elif lifetime != FOREVER and self._wall_clock() - message.sent_time > lifetime:
+        elif lifetime != FOREVER and self._current_time() - message.sent_time > lifetime:
             self._events.append(MessageDisregarded(message, Disregarded.EXPIRED))  # S19
         else:
             self._events.append(MessageReceived(message, data))
             if self._limit is not None:
                 self._limit.remaining -= 1
+
+    def _current_time(self) -> int:
+        """CURRENT_TIME: [MS-MQQB] 3.1.7.1.2. It has whole seconds, as SentTime, or a lifetime of 0 would be none."""
+        return int(self._wall_clock())
 
     # --- Packets sent: 3.1.7.1, 3.1.7.11 ---
 
@@ -449,7 +453,7 @@ class Session(ABC):
             if self._unacked_bytes >= self.settings.max_unacknowledged_bytes:
                 return
             position = table.waiting.popleft()
-            if self._wall_clock() > position.expires:  # 3.1.7.1.2
+            if self._current_time() > position.expires:  # 3.1.7.1.2
                 table.remove(position)
                 self._events.append(MessageExpired(position.message_id))
             else:

@@ -265,7 +265,7 @@ def test_duplicate_on_the_next_session() -> None:
 
 def test_expired_message() -> None:
     """S19: counted and acknowledged, not delivered."""
-    acceptor = open_acceptor(Acceptor(OWN, wall_clock=lambda: 1000.0))
+    acceptor = open_acceptor(Acceptor(OWN, wall_clock=lambda: 1000.9))
     late = UserMessage(PEER.bytes_le, 1, sent_time=900, time_to_reach_queue=99).pack()
     in_time = UserMessage(PEER.bytes_le, 2, sent_time=900, time_to_reach_queue=100).pack()
     events = acceptor.receive_data(late + in_time, 0.0)

@@ -392,7 +392,7 @@ def test_expired_message_is_not_sent() -> None:
 
 def test_message_that_expires_as_it_is_sent_is_reported_at_once() -> None:
     """Its event does not wait for a timer or the peer."""
-    initiator = open_initiator(Initiator(OWN, wall_clock=lambda: 1000.5))
+    initiator = open_initiator(Initiator(OWN, wall_clock=iter((1000.5, 1001.0)).__next__))
     initiator.send(message(time_to_reach_queue=0), 1.0)
     assert len(initiator.outgoing) == 0
     deadline = initiator.next_deadline()
@@ -400,6 +400,14 @@ def test_message_that_expires_as_it_is_sent_is_reported_at_once() -> None:
     assert deadline <= 1.0
     assert initiator.handle_deadline(1.0) == [MessageExpired(1)]
     assert initiator.next_deadline() == 300.0
+
+
+def test_message_is_sent_in_the_second_of_its_sent_time() -> None:
+    """3.1.7.1.2: CURRENT_TIME is a number of seconds, as SentTime."""
+    initiator = open_initiator(Initiator(OWN, wall_clock=lambda: 1000.5))
+    initiator.send(message(time_to_reach_queue=0), 1.0)
+    assert identifiers(initiator) == [1]
+    assert initiator.handle_deadline(1.0) == []
 
 
 def test_second_connection_is_refused() -> None:
