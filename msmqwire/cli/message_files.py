@@ -36,7 +36,7 @@ class MessageOutput:
         self._directory = directory
         self._stems: set[str] = set()
         if directory is None:
-            standard_output()
+            standard_output("; name a folder with -o")
             return
         with OutputErrors(directory):
             os.makedirs(directory, exist_ok=True)

@@ -79,6 +79,8 @@ def run(options: argparse.Namespace) -> int:
         raise CommandError("--count repeats one message: leave it out with --rows")
     if options.source is not None and options.directory is None:
         raise CommandError("--from needs the directory of the machine: --directory SOURCE")
+    if options.rows:
+        input_file("-", "table of JSON lines")
     directory = None if options.directory is None else open_directory(options.directory)
     destination = find_destination(options.name, directory, source=options.source, host=options.host)
     message = None if options.rows else _message(options, destination)
@@ -205,7 +207,6 @@ async def _lines() -> AsyncIterator[bytes]:
 
     A thread reads them, since a regular file cannot be awaited.
     """
-    input_file("-", "table of JSON lines")
     loop = asyncio.get_running_loop()
     chunks: asyncio.Queue[bytes | OSError] = asyncio.Queue(4)
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _BUFFER = 1 << 18
 _ROWS_AT_ONCE = 1 << 14
+#: What a command with the option can do without standard output.
+_REMEDY = "; name a file with -o"
 #: The path of an open file by its descriptor, on Linux.
 OPEN_FILE = "/proc/self/fd/{}"
 
@@ -109,8 +111,8 @@ class Sink(io.BufferedIOBase):
         self._abandoned = True
 
 
-def standard_output() -> TextIO:
-    """``sys.stdout``.
+def standard_output(remedy: str = "") -> TextIO:
+    """``sys.stdout``; ``remedy`` ends the error.
 
     Raises
     ------
@@ -119,13 +121,13 @@ def standard_output() -> TextIO:
     """
     stream = sys.stdout
     if isinstance(stream, ClosedOutput):
-        raise CommandError("standard output is closed; name a file with -o")
+        raise CommandError(f"standard output is closed{remedy}")
     return stream
 
 
 def is_terminal(output: str) -> bool:
     """Whether an output is a terminal; errors as in ``standard_output``."""
-    return output == "-" and standard_output().isatty()
+    return output == "-" and standard_output(_REMEDY).isatty()
 
 
 @contextlib.contextmanager
@@ -141,7 +143,7 @@ def open_target(output: str, inputs: Sequence[str], jobs: int = 1) -> Iterator[S
         The file cannot be written, or is one of ``inputs``.
     """
     if output == "-":
-        with _abandoned_on_failure(Sink(standard_output().buffer, "standard output", jobs)) as sink:
+        with _abandoned_on_failure(Sink(standard_output(_REMEDY).buffer, "standard output", jobs)) as sink:
             yield sink
             sink.flush()
         return

@@ -359,6 +359,22 @@ def test_an_empty_address_is_not_every_address(arguments: tuple[str, ...]) -> No
     assert "is not the name or the address of a computer" in refused(*arguments)
 
 
+@pytest.mark.parametrize(
+    ("redirection", "arguments", "complaint"),
+    [
+        ("<&-", ("send", NAME, "--rows"), "standard input is closed"),
+        (">&-", ("receive", "--port", "0"), "standard output is closed; name a folder with -o"),
+        (">&-", ("receive", "--port", "0", "--notifications", "--directory", EXAMPLES / "enterprise.toml",
+                 "--queue-manager", PRIVATE[8:44]), "standard output is closed"),
+        (">&-", ("discover",), "standard output is closed"),
+    ],
+)  # fmt: skip
+def test_streams_that_are_closed(redirection: str, arguments: tuple[str | Path, ...], complaint: str) -> None:
+    command = ["sh", "-c", f'exec "$@" {redirection}', "sh", *COMMAND, *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, env=environ(), cwd=ROOT, timeout=60)
+    assert (done.returncode, done.stderr.decode()) == (1, f"msmqwire: {complaint}\n")
+
+
 def test_options_with_empty_values(tmp_path: Path) -> None:
     enterprise = tmp_path / "enterprise.toml"
     enterprise.write_text(f'[queue_manager]\nidentifier = "{PRIVATE[8:44]}"\ncomputer_name = ""\n')
