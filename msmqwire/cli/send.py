@@ -53,6 +53,7 @@ if TYPE_CHECKING:
 _LARGEST_BODY = 4 << 20
 _LONGEST_ROW = 64 << 20  # of a packet of 4 MiB: its bytes in hexadecimal, and its text with each character escaped
 _CHUNK = 1 << 16
+_LONGEST_LABEL = 249  # code units without the terminator: [MS-MQMQ] 2.2.19.3
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -62,7 +63,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     content.add_argument("--body", metavar="FILE", help="the body is the bytes of this file; - is standard input")
     content.add_argument("--text", metavar="TEXT", help="the body is this text, in UTF-16")
     content.add_argument("--rows", action="store_true", help="messages from standard input, in JSON lines")
-    parser.add_argument("--label", default="", metavar="L", help="the label, at most 249 characters")
+    parser.add_argument("--label", default="", metavar="L", help=f"the label, at most {_LONGEST_LABEL} characters")
     parser.add_argument(
         "--recoverable", action="store_true", help="the queue manager stores the message on disk (default: express)"
     )
@@ -79,6 +80,8 @@ def run(options: argparse.Namespace) -> int:
         raise CommandError("--count repeats one message: leave it out with --rows")
     if options.source is not None and options.directory is None:
         raise CommandError("--from needs the directory of the machine: --directory SOURCE")
+    if (size := len(_utf16("--label", options.label)) // 2) > _LONGEST_LABEL:
+        raise CommandError(f"--label has {size:,} characters, at most {_LONGEST_LABEL}")
     if options.rows:
         input_file("-", "table of JSON lines")
     directory = None if options.directory is None else open_directory(options.directory)
@@ -94,7 +97,7 @@ def _message(options: argparse.Namespace, destination: Destination) -> UserMessa
 
     body, body_type = b"", 0
     if options.text is not None:
-        body, body_type = _utf16(options.text), VT_LPWSTR
+        body, body_type = _utf16("--text", options.text), VT_LPWSTR
     elif options.body is not None:
         body, body_type = _file(options.body), VT_VECTOR | VT_UI1
     return UserMessage(
@@ -106,11 +109,11 @@ def _message(options: argparse.Namespace, destination: Destination) -> UserMessa
     )
 
 
-def _utf16(text: str) -> bytes:
+def _utf16(option: str, text: str) -> bytes:
     try:
         return text.encode("utf-16-le")
     except UnicodeEncodeError:
-        raise CommandError("--text is not valid in the encoding of this terminal") from None
+        raise CommandError(f"{option} is not valid in the encoding of this terminal") from None
 
 
 def _file(name: str) -> bytes:

@@ -375,6 +375,18 @@ def test_streams_that_are_closed(redirection: str, arguments: tuple[str | Path, 
     assert (done.returncode, done.stderr.decode()) == (1, f"msmqwire: {complaint}\n")
 
 
+@pytest.mark.parametrize(
+    ("label", "complaint"),
+    [
+        ("x" * 250, "has 250 characters, at most 249"),
+        ("\U0001f600" * 125, "has 250 characters, at most 249"),
+        ("\udcff", "is not valid in the encoding of this terminal"),
+    ],
+)
+def test_labels_that_are_refused(label: str, complaint: str) -> None:
+    assert refused("send", NAME, "--label", label, "--text", "x") == f"msmqwire: --label {complaint}\n"
+
+
 def test_options_with_empty_values(tmp_path: Path) -> None:
     enterprise = tmp_path / "enterprise.toml"
     enterprise.write_text(f'[queue_manager]\nidentifier = "{PRIVATE[8:44]}"\ncomputer_name = ""\n')
