@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 _SOURCES = "a file of TOML or JSON, or an Active Directory as ldap://HOST or ldaps://HOST"
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
+_CREDENTIALS = ", in the environment as MSMQWIRE_LDAP_USER and MSMQWIRE_LDAP_PASSWORD"
+
 _LDAP_HELP = """\
 environment, for a directory in LDAP:
   MSMQWIRE_LDAP_USER, MSMQWIRE_LDAP_PASSWORD  a simple bind; over ldap: only after StartTLS
@@ -71,7 +73,9 @@ def open_directory(name: str) -> Directory:
     try:
         return LdapDirectory(name, **given)  # type: ignore[arg-type]
     except (ValueError, ImportError) as error:
-        raise CommandError(str(error)) from None
+        # The library names its parameters
+        is_credential = "@" in name or (given["user"] is None) != (given["password"] is None)
+        raise CommandError(f"{error}{_CREDENTIALS if is_credential else ''}") from None
 
 
 def find_machine(directory: Directory, text: str) -> QueueManager:

@@ -307,7 +307,10 @@ class LdapConnection:
 
     def _open(self) -> None:
         library, limits = self._library, self._limits
-        tls = library.Tls(validate=ssl.CERT_REQUIRED, ca_certs_file=self.ca_file)
+        try:
+            tls = library.Tls(validate=ssl.CERT_REQUIRED, ca_certs_file=self.ca_file)
+        except library.core.exceptions.LDAPSSLConfigurationError:  # which does not name the file
+            raise OSError(f"the file of authorities, {self.ca_file}, does not exist") from None
         wrap = tls.wrap_socket
 
         def wrap_bounded(connection: Any, do_handshake: bool = False) -> None:

@@ -220,6 +220,22 @@ def test_variables_without_a_value_are_not_set(server: str) -> None:
     assert done.stderr == b"24 objects: no findings\n"
 
 
+@pytest.mark.parametrize(
+    ("url", "environment", "complaint"),
+    [
+        ("ldap://a:s3cret@dc1", {}, "a URL with a user or a password is refused: pass user= and password=, in the "
+         "environment as MSMQWIRE_LDAP_USER and MSMQWIRE_LDAP_PASSWORD"),
+        ("ldap://dc1", {"MSMQWIRE_LDAP_USER": "a"}, "user and password must be given together, in the environment as "
+         "MSMQWIRE_LDAP_USER and MSMQWIRE_LDAP_PASSWORD"),
+        ("ldaps://dc1", {"MSMQWIRE_LDAP_CA_FILE": "/none.pem"},
+         "ldaps://dc1: the file of authorities, /none.pem, does not exist"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_the_environment_is_said(url: str, environment: dict[str, str], complaint: str) -> None:
+    done = msmqwire("directory", "check", url, env=environment)
+    assert (done.returncode, done.stdout, done.stderr.decode()) == (1, b"", f"msmqwire: {complaint}\n")
+
+
 def test_tls(tmp_path: Path) -> None:
     made = slapd.certificate(tmp_path)
     with slapd.running(tmp_path, ldif(enterprise()), certificate=made) as url:
