@@ -12,6 +12,7 @@ from msmqwire.cli.arguments import capture_files, read_options
 from msmqwire.cli.console import CommandError, OutputErrors, json_line, say
 from msmqwire.cli.counts import counts, report
 from msmqwire.cli.progress import progress
+from msmqwire.cli.target import make_folder
 from msmqwire.errors import counted
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ class _Folder:
         self._errors = OutputErrors(os.path.join(path, MANIFEST))
 
     def __enter__(self) -> _Folder:
-        os.makedirs(self.path, exist_ok=True)
+        make_folder(self.path)
         try:
             self._manifest = open(os.path.join(self.path, MANIFEST), "x", encoding="utf-8")
         except FileExistsError:

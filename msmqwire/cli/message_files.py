@@ -13,7 +13,7 @@ from msmqwire.cli import signals
 from msmqwire.cli.console import CommandError, OutputErrors
 from msmqwire.cli.formats import write_table
 from msmqwire.cli.queues import file_stem, queue_path
-from msmqwire.cli.target import OPEN_FILE, Sink, standard_output
+from msmqwire.cli.target import OPEN_FILE, Sink, make_folder, standard_output
 
 if TYPE_CHECKING:
     from msmqwire.session import MessageReceived
@@ -38,8 +38,7 @@ class MessageOutput:
         if directory is None:
             standard_output("; name a folder with -o")
             return
-        with OutputErrors(directory):
-            os.makedirs(directory, exist_ok=True)
+        make_folder(directory)
         if not os.access(directory, os.W_OK | os.X_OK):
             raise CommandError(f"cannot write {directory}: no permission to make files in it")
 

@@ -130,6 +130,21 @@ def is_terminal(output: str) -> bool:
     return output == "-" and standard_output(_REMEDY).isatty()
 
 
+def make_folder(path: str) -> None:
+    """Make a folder, and those above it, unless it exists.
+
+    Raises
+    ------
+    CommandError
+        It cannot be made, or is a file.
+    """
+    with OutputErrors(path):
+        try:
+            os.makedirs(path, exist_ok=True)
+        except FileExistsError:
+            raise CommandError(f"cannot write {path}: it is a file; name a folder") from None
+
+
 @contextlib.contextmanager
 def open_target(output: str, inputs: Sequence[str], jobs: int = 1) -> Iterator[Sink]:
     """The sink that ``output`` names (``-`` is standard output); a file appears when the block succeeds.

@@ -160,9 +160,11 @@ class SessionServer:
         try:
             for host in [self._host] if isinstance(self._host, str) else self._host:
                 found = await addresses_of(host, self._port, socket.SOCK_STREAM)
-                opened += bind_all(found, socket.SOCK_STREAM)
+                # Two hosts may have one address, as localhost and 127.0.0.1
+                bound = {address_of(each.getsockname())[0] for each in opened}
+                opened += bind_all([each for each in found if each[0] not in bound], socket.SOCK_STREAM)
             for each in opened:
-                each.listen(_BACKLOG)
+                _listen(each)
         except BaseException:
             for each in opened:
                 each.close()
@@ -306,6 +308,14 @@ class SessionServer:
         """Whether a session would be refused."""
         rivals = self._rivals(address)
         return rivals is not None and all(session.acceptor.is_open for session in rivals)
+
+
+def _listen(bound: socket.socket) -> None:
+    try:
+        bound.listen(_BACKLOG)
+    except OSError as error:  # it has the port that another socket listens on
+        error.filename = "{} port {}".format(*address_of(bound.getsockname()))
+        raise
 
 
 def _abort_one_that_waits(sessions: Sequence[_AcceptedSession]) -> bool:

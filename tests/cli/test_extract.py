@@ -73,6 +73,7 @@ def test_what_is_refused(tmp_path: Path) -> None:
     assert run("decode", SESSION, "--extract", folder, "-q")[0] == 0
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     assert "has bodies already" in refused("decode", SESSION, "--extract", folder)
+    assert "it is a file; name a folder" in refused("decode", SESSION, "--extract", SESSION)
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
     assert "leave --columns out" in refused("decode", SESSION, "--extract", tmp_path / "b", "--columns", "body")
     assert "messages lacks columns" in refused("decode", SESSION, "--extract", tmp_path / "b", "--where", "servers = 1")

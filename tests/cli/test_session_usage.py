@@ -341,6 +341,23 @@ def test_ping() -> None:
 def test_port_in_use() -> None:
     with listener() as listening:
         assert "listen" in refused("receive", "--port", str(listening.getsockname()[1]), "--seconds", "1")
+    # Both can be bound, but only one of them can listen
+    port = str(free_port())
+    said = refused("receive", "--listen", "0.0.0.0", "--listen", "127.0.0.1", "--port", port, "--seconds", "1")
+    assert said == f"msmqwire: cannot listen on 127.0.0.1 port {port}: Address already in use\n"
+
+
+def test_hosts_with_one_address() -> None:
+    port = str(free_port())
+    done = msmqwire("receive", "--listen", "127.0.0.1", "--listen", "localhost", "--port", port, "--seconds", "0.1")
+    assert done.returncode == 0
+    assert done.stderr.count(b"127.0.0.1 port") == 1
+
+
+def test_output_that_is_a_file(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    said = refused("receive", "--port", "0", "-o", tmp_path / "file")
+    assert said == f"msmqwire: cannot write {tmp_path / 'file'}: it is a file; name a folder\n"
 
 
 @pytest.mark.parametrize(
