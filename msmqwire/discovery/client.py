@@ -250,13 +250,7 @@ class DiscoveryClient:
         self.current_network_index = 0
         self.directory_server_list: tuple[str, ...] = ()
         self.connected_network_identifier_list: tuple[UUID, ...] = ()
-        # Of this run: replies that the specification forgets on the next network, and parts of the result
-        self._kept: mqsd.TopologyServerReply | None = None
-        self._kept_remote: mqsd.TopologyServerReply | None = None
-        self._servers_updated = False
-        self._answers: list[Answer] = []
-        self._discarded: Counter[DiscardReason] = Counter()
-        self._unsent: list[tuple[NetworkAddress, str]] = []
+        self._forget_run()
 
     @property
     def number_of_network_addresses(self) -> int:
@@ -385,9 +379,13 @@ class DiscoveryClient:
     # --- Steps ---
 
     def _forget_run(self) -> None:
-        self._kept = self._kept_remote = None
+        # Replies that the specification forgets on the next network, and parts of the result
+        self._kept: mqsd.TopologyServerReply | None = None
+        self._kept_remote: mqsd.TopologyServerReply | None = None
         self._servers_updated = False
-        self._answers, self._discarded, self._unsent = [], Counter(), []
+        self._answers: list[Answer] = []
+        self._discarded: Counter[DiscardReason] = Counter()
+        self._unsent: list[tuple[NetworkAddress, str]] = []
 
     def _begin(self, occurrence: _Occurrence) -> None:
         """Take the new RequestID; CurrentNetworkIndex := 0, TopologyServerReplyReceived := FALSE."""
@@ -432,11 +430,10 @@ class DiscoveryClient:
         """ValidLastSuccessfulNetworkAddress := FALSE."""
         self.valid_last_successful_network_address = False
 
-    def _populate_servers(self, occurrence: _Occurrence) -> None:
+    def _populate_servers(self, _: _Occurrence) -> None:
         """Replace DirectoryServerList if the reply names servers: 3.1.7.1."""
-        source = self._source(occurrence)
-        if not self.literal and (source is None or not source.servers):
-            source = self._kept_remote
+        # LastTopologyServerReply, where it names servers, is the latest of the replies kept
+        source = self.last_topology_server_reply if self.literal else self._kept_remote
         if source is not None and source.servers:
             self.directory_server_list = tuple(server.name for server in source.servers)
             self._servers_updated = True

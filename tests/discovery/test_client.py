@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from msmqwire.discovery import Discard, DiscardReason, DiscoveryClient, Send, WaitUntil
+from msmqwire.discovery import Discard, DiscardReason, DiscoveryClient, NetworkAddress, Send, WaitUntil
 from msmqwire.discovery.client import TRANSITIONS, Event, State
 from tests.contract.checklist import row
 from tests.discovery.runs import (
@@ -173,6 +173,13 @@ def test_remote_access_asks_again() -> None:
     actions = machine.get_directory_server_list([A, DIAL_UP], request_id=OTHER_RUN, now=2.0)
     assert actions == [WaitUntil(17.0), Send(A, request(OTHER_RUN))]
     assert machine.state is State.ASKED
+
+
+def test_a_network_is_no_remote_access_connection_by_default() -> None:
+    lan = NetworkAddress(A.address, A.broadcast)
+    machine = started(lan)
+    machine.receive(local(), lan, now=1.0)
+    assert delivered(machine.get_directory_server_list([lan], request_id=OTHER_RUN, now=2.0)).found
 
 
 @pytest.mark.parametrize("answered", [False, True])
@@ -521,7 +528,9 @@ def test_a_flood_of_replies_does_not_prolong_a_run() -> None:
     assert len(result.answers) == 2
 
 
-def test_response_timeout_is_an_argument() -> None:
-    machine = DiscoveryClient(response_timeout=2.0)
+@pytest.mark.parametrize("timeout", [0.0, 0.5, 2.0])
+def test_response_timeout_is_an_argument(timeout: float) -> None:
+    machine = DiscoveryClient(response_timeout=timeout)
     wait, _ = machine.get_directory_server_list([A], request_id=RUN, now=1.0)
-    assert wait.time == 3.0  # type: ignore[union-attr]
+    assert wait.time == 1.0 + timeout  # type: ignore[union-attr]
+    assert machine.tick(1.0 + timeout) != []
