@@ -153,6 +153,12 @@ def _guid(text: str) -> UUID:
     return found
 
 
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"expected text, not {value!r}")
+    return value
+
+
 @dataclass(frozen=True)
 class Enumeration(DataType):
     """A byte that stands for one of a few names; ``names[value]`` is what a table shows.
@@ -287,11 +293,11 @@ TIMESTAMP = Scalar("timestamp[ns, UTC]", np.dtype("M8[ns]"), "tsn:UTC", in_spark
 BOOL = Scalar("bool", np.dtype(np.bool_), python="bool")
 GUID = Guid("uuid", np.dtype((np.uint8, 16)), python="UUID", parse=_guid)
 # Code units of the row's own payload: byte offset from the payload's start, and length in bytes
-TEXT = Scalar("string", SPAN_DTYPE, view=TextColumn, python="str", in_payload=True)
+TEXT = Scalar("string", SPAN_DTYPE, view=TextColumn, python="str", in_payload=True, parse=_text)
 # As TEXT, for ASCII values in payloads of UTF-8 text
-ASCII = Scalar("string", SPAN_DTYPE, view=AsciiColumn, python="str", in_payload=True)
+ASCII = Scalar("string", SPAN_DTYPE, view=AsciiColumn, python="str", in_payload=True, parse=_text)
 # Text that is made when the column is read: ends of UTF-8 texts in the buffer at <path>.text
-UTF8 = Scalar("string", np.dtype(np.int32), view=Utf8Column, python="str")
+UTF8 = Scalar("string", np.dtype(np.int32), view=Utf8Column, python="str", parse=_text)
 # Bytes of the row's own payload, likewise
 BYTES = Scalar(
     "binary", SPAN_DTYPE, view=BytesColumn, python="bytes", values="distinct", in_payload=True, parse=bytes.fromhex

@@ -198,7 +198,9 @@ def test_what_receive_writes_can_be_sent_again() -> None:
     assert [[row[name] for name in same] for row in again] == [[row[name] for name in same] for row in rows]
 
 
-@pytest.mark.parametrize("line", [b"{", b"[]", b'{"nothing": 1}', b'{"body": 5}', b'{"table": "sessions"}'])
+@pytest.mark.parametrize(
+    "line", [b"{", b"[]", b'{"nothing": 1}', b'{"body": 5}', b'{"body_text": 5}', b'{"table": "sessions"}']
+)
 def test_rows_that_are_none(line: bytes) -> None:
     done = process("send", NAME, "--port", str(free_port()), "--rows", "--timeout", "1", input=line + b"\n")
     assert done.returncode == 1
