@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, TypeVar
 from msmqwire.cli import signals
 from msmqwire.cli.arguments import add_quiet
 from msmqwire.cli.console import CommandError, say
+from msmqwire.cli.descriptors import most_connections
 from msmqwire.cli.enterprise import find_machine, is_url, open_directory
 from msmqwire.cli.next_hops import add_connection, find_destination
 from msmqwire.cli.sending import sending
@@ -197,10 +198,12 @@ async def _notify_all(
     failures: list[str],
 ) -> None:
     """Send all notifications, those to each queue manager in their order; an error for these and further failures."""
-    results = await asyncio.gather(
-        *(_notify(options, identifier, destination, groups[each]) for each, destination in destinations.items()),
-        return_exceptions=True,
+    # Each session may need a second descriptor, to look up its host
+    at_once = asyncio.Semaphore(max(1, most_connections() // 2))
+    sessions = (
+        _notify(options, identifier, destination, groups[each], at_once) for each, destination in destinations.items()
     )
+    results = await asyncio.gather(*sessions, return_exceptions=True)
     failures = failures + [
         f"queue manager {queue_manager}: {result}"
         for queue_manager, result in zip(destinations, results, strict=True)
@@ -214,9 +217,13 @@ async def _notify_all(
 
 
 async def _notify(
-    options: argparse.Namespace, identifier: uuid.UUID, destination: Destination, notifications: list[Notification]
+    options: argparse.Namespace,
+    identifier: uuid.UUID,
+    destination: Destination,
+    notifications: list[Notification],
+    at_once: asyncio.Semaphore,
 ) -> None:
-    async with sending(options, destination, identifier=identifier) as session:
+    async with at_once, sending(options, destination, identifier=identifier) as session:
         for notification in notifications:
             await session.send(notification.packet())
         await session.client.acknowledged()

@@ -35,7 +35,6 @@ import argparse
 import asyncio
 import contextlib
 import logging
-import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -43,6 +42,7 @@ from typing import TYPE_CHECKING
 from msmqwire.cli import signals
 from msmqwire.cli.arguments import add_quiet, count, guid, host_name, port, seconds
 from msmqwire.cli.console import CommandError, say
+from msmqwire.cli.descriptors import most_connections
 from msmqwire.cli.enterprise import add_directory
 from msmqwire.cli.message_files import MessageOutput
 from msmqwire.cli.notified_queues import NotifiedQueues
@@ -55,9 +55,6 @@ if TYPE_CHECKING:
     from msmqwire.net import SessionServer
     from msmqwire.session import Event, MessageReceived
 
-_MOST_FILES = 1 << 16
-_MOST_SESSIONS = 4096
-_KEPT_FILES = 64
 _NOTIFY_QUEUE = "private$\\notify_queue$"
 _MOST_LINES = 100  # about sessions and messages that are not accepted
 
@@ -130,7 +127,7 @@ async def _receive(
     from msmqwire.net import serve
     from msmqwire.session import MessageLimit
 
-    most = _most_sessions()
+    most = most_connections()
     # An output that cannot be written is the error of the command
     logging.getLogger("msmqwire.net").addHandler(logging.NullHandler())
     receiver = _Receiver(options.count, output)
@@ -215,21 +212,3 @@ class _Receiver:
             say(text)
         if self._lines == _MOST_LINES:
             say("further sessions that are closed are not reported")
-
-
-def _most_sessions() -> int:
-    """The number of sessions that leaves descriptors for files; allow as many descriptors as the system does."""
-    if sys.platform == "win32":  # it has no such limit
-        return _MOST_SESSIONS
-    import resource
-
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, _MOST_FILES)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        with contextlib.suppress(OSError, ValueError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft == resource.RLIM_INFINITY:
-        return _MOST_SESSIONS
-    # Those that are refused take descriptors for a while
-    return max(1, min(_MOST_SESSIONS, soft // 4 if soft < 4 * _KEPT_FILES else soft - 2 * _KEPT_FILES))

@@ -16,7 +16,7 @@ import pytest
 from msmqwire import mqcn, mqqb
 from msmqwire.mqqb import SecurityHeader
 from msmqwire.net import ping
-from msmqwire.session import Initiator
+from msmqwire.session import Acceptor, Initiator, MessageReceived, Settings
 from tests.cli.support import COMMAND, EXAMPLES, msmqwire, refused
 from tests.cli.test_sessions import Peer, free_port, receiving
 
@@ -101,6 +101,57 @@ def test_a_machine_that_is_gone_does_not_keep_others_from_their_notifications(tm
     assert {each["identifier"] for each in found} == {ORDERS, INVOICES, MORE}
     assert status == 1
     assert text == f"msmqwire: queue manager {depot}: the directory has no QueueManager {depot}, the next hop\n"
+
+
+class Machines:
+    """Queue managers at one port; counts its connections, and the most of them at once."""
+
+    def __init__(self) -> None:
+        self.open = self.most = self.messages = 0
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        loop = asyncio.get_running_loop()
+        self.open += 1
+        self.most = max(self.most, self.open)
+        data = await reader.readexactly(572)
+        # In a window of 1 each message is acknowledged at once
+        acceptor = Acceptor(uuid.UUID(bytes_le=data[36:52]), settings=Settings(window_size=1))
+        acceptor.connection_made(loop.time())
+        while data:
+            events = acceptor.receive_data(data, loop.time())
+            if received := sum(isinstance(event, MessageReceived) for event in events):
+                self.messages += received
+                await asyncio.sleep(0.2)  # until others have connected
+            writer.write(acceptor.data_to_send())
+            data = await reader.read(4096)
+        self.open -= 1
+        writer.close()
+
+
+def test_many_queue_managers_with_few_descriptors(tmp_path: Path) -> None:
+    for name, quota in (("old", 1), ("new", 2)):
+        machines = [
+            f"[[queue_manager]]\nidentifier = '{uuid.UUID(int=number)}'\n"
+            f"computer_name = 'm{number}'\njournal_quota = {quota}\n"
+            for number in range(1, 31)
+        ]
+        (tmp_path / f"{name}.toml").write_text("".join(machines))
+    peers = Machines()
+
+    async def main() -> tuple[int | None, str]:
+        server = await asyncio.start_server(peers.serve, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        command = [*COMMAND, "notify", "--before", tmp_path / "old.toml", "--directory", tmp_path / "new.toml"]
+        address = ("--server", "dc1", "--host", "127.0.0.1", "--port", port)
+        limited = ("sh", "-c", 'ulimit -n 40; exec "$@"', "sh", *map(str, (*command, *address)))
+        async with server:
+            running = await asyncio.create_subprocess_exec(*limited, stderr=subprocess.PIPE)
+            _, said = await running.communicate()
+        return running.returncode, said.decode()
+
+    assert asyncio.run(main()) == (0, "30 notifications acknowledged by 30 queue managers\n")
+    assert peers.messages == 30
+    assert peers.most <= 5  # an eighth of the descriptors
 
 
 @pytest.mark.parametrize(
