@@ -158,7 +158,4 @@ class NotificationServer:
                 yield from self.receive(*message, now=clock())
 
     def _delay(self, now: float) -> float:
-        if self._last is None:
-            return SHORT_DELAY
-        elapsed = max(now - self._last, 0)
-        return SHORT_DELAY if elapsed > INTERVAL - SHORT_DELAY else INTERVAL - elapsed
+        return SHORT_DELAY if self._last is None else max(SHORT_DELAY, INTERVAL - max(now - self._last, 0))

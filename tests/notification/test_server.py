@@ -319,6 +319,28 @@ def test_the_other_messages_are_processed_after_a_verifier_raised() -> None:
     assert server.tick(deadline + 1000) == []
 
 
+def test_records_before_an_exception_are_returned_with_the_refresh_of_an_overflow() -> None:
+    calls: list[Envelope] = []
+
+    def works_once(envelope: Envelope) -> AuthenticationLevel:
+        calls.append(envelope)
+        if len(calls) > 1:
+            raise RuntimeError("no certificate store")
+        return AuthenticationLevel.SIG20
+
+    directory = p.Failing([p.queue(p.ORDERS, "orders", quota=5)])
+    server = NotificationServer(p.processor([p.queue(p.ORDERS, "orders")], directory, verifier=works_once))
+    body = p.version_1(p.update("change", p.ORDERS, properties=[(101, p.ORDERS), (105, 1)]))
+    server.receive(body, p.SIGNED, now=0)
+    server.receive(body, p.SIGNED, now=0)
+    while not server.overflowed:
+        with pytest.raises(RuntimeError, match="no certificate store"):
+            server.receive(body, p.SIGNED, now=60)
+    first, overflow, refreshed = server.tick(60)
+    assert [type(each) for each in (first, overflow, refreshed)] == [Changed, Overflowed, Changed]
+    assert first.changes[0].after == 1  # type: ignore[union-attr]
+
+
 def test_a_received_message_is_processed_with_its_own_envelope_and_a_stock_verifier() -> None:
     body = p.version_1(p.update("change", p.ORDERS, properties=[(101, p.ORDERS), (105, 7)]))
 
