@@ -338,7 +338,8 @@ def test_records_before_an_exception_are_returned_with_the_refresh_of_an_overflo
             server.receive(body, p.SIGNED, now=60)
     first, overflow, refreshed = server.tick(60)
     assert [type(each) for each in (first, overflow, refreshed)] == [Changed, Overflowed, Changed]
-    assert first.changes[0].after == 1  # type: ignore[union-attr]
+    assert isinstance(first, Changed)
+    assert first.changes[0].after == 1
 
 
 def test_a_received_message_is_processed_with_its_own_envelope_and_a_stock_verifier() -> None:
