@@ -255,10 +255,14 @@ def _logging() -> Iterator[None]:
     """Log as JSON lines on standard error."""
     from msmqwire.net.discovery_server import JsonLines
 
-    try:
-        handler: logging.Handler = _LogWriter(sys.stderr.fileno())
-    except (OSError, ValueError):  # standard error is no file
-        handler = logging.StreamHandler(sys.stderr)
+    handler: logging.Handler
+    if sys.stderr is None:  # the process was started without one
+        handler = logging.NullHandler()
+    else:
+        try:
+            handler = _LogWriter(sys.stderr.fileno())
+        except (OSError, ValueError):  # standard error is no file
+            handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
     logger = logging.getLogger("msmqwire")
     logger.addHandler(handler)

@@ -200,6 +200,28 @@ def answered(asking: socket.socket, data: bytes) -> None:
     raise AssertionError("no answer")
 
 
+@pytest.mark.parametrize("redirection", ["2>&-", "<&- >&- 2>&-", "2>/dev/full"])
+def test_without_a_log(site: Path, redirection: str) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+        client.bind(("127.0.0.1", 0))
+        client.settimeout(0.1)
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        site.write_text(OTHER_SITE.replace("port = 0", f"port = {port}"))
+        command = ["sh", "-c", f'exec "$@" {redirection}', "sh", *COMMAND, "serve", "--config", str(site)]
+        with subprocess.Popen(command, cwd=ROOT, env=environ()) as process:
+            try:
+                answer = b""
+                while not answer and process.poll() is None:
+                    with contextlib.suppress(TimeoutError):
+                        client.sendto(V1, ("127.0.0.1", port))
+                        answer = client.recv(2048)
+            finally:
+                process.terminate()
+        assert (answer, process.returncode) == (V3, 0)
+
+
 def test_a_reload_from_a_pipe_does_not_stop_answers_or_sigterm(running: Server) -> None:
     running.path.unlink()
     os.mkfifo(running.path)
