@@ -57,6 +57,8 @@ def decode_hex(options: argparse.Namespace, format: str) -> int:
 def payload_of(text: str) -> bytes:
     """The bytes of an argument, or of standard input: digits, with white space, colons and 0x, or a hexdump."""
     if text == "-":
+        if sys.stdin is None:
+            raise CommandError("standard input is closed")
         text = sys.stdin.read(_LARGEST)
     found = {_of_hexdump(text.splitlines(), *of_program) for of_program in _OFFSETS} - {None}
     if len(found) == 1:

@@ -225,6 +225,8 @@ def test_standard_streams_that_are_closed(printed: Path, tmp_path: Path) -> None
 
     done = run("<&-", "-")
     assert (done.returncode, done.stderr) == (1, b"msmqwire: standard input is closed\n")
+    done = run("<&-", "--hex", "-")
+    assert (done.returncode, done.stderr) == (1, b"msmqwire: standard input is closed\n")
     done = run(">&-", str(printed))
     assert (done.returncode, done.stderr) == (1, b"msmqwire: standard output is closed; name a file with -o\n")
     out = tmp_path / "out.json"
