@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from msmqwire.directory import Directory, QueueManager
 
 _SOURCES = "a file of TOML or JSON, or an Active Directory as ldap://HOST or ldaps://HOST"
-_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")  # not a drive of Windows
 
 _CREDENTIALS = ", in the environment as MSMQWIRE_LDAP_USER and MSMQWIRE_LDAP_PASSWORD"
 

@@ -46,7 +46,7 @@ class SessionServer:
         A coroutine function that stores messages. They are acknowledged when it returns; if it raises an exception,
         the session is closed and its peer sends them again. It is never called twice at once.
     host : str or sequence of str
-        The addresses to listen on.
+        The addresses to listen on, by address or by name; ``""`` is every address of this computer.
     port : int
         The TCP port; 0 for a free one.
     identifier : uuid.UUID, optional
@@ -104,13 +104,16 @@ class SessionServer:
     ) -> None:
         if not 0 <= port < 65536:
             raise ValueError(f"port is {port}: not from 0 to 65535")
+        hosts = [host] if isinstance(host, str) else list(host)
+        if not hosts:
+            raise ValueError("host names no address")
         if min(max_sessions, max_sessions_per_address) < 1:
             raise ValueError("max_sessions and max_sessions_per_address are at least 1")
         if max_incomplete_bytes < LARGEST_PACKET:
             raise ValueError(f"max_incomplete_bytes is {max_incomplete_bytes}: not at least {LARGEST_PACKET}")
         self.identifier = identifier or uuid4()
         self._handler = handler
-        self._host = host
+        self._hosts = hosts
         self._port = port
         self._new_acceptor = partial(
             Acceptor,
@@ -158,7 +161,7 @@ class SessionServer:
         """
         opened: list[socket.socket] = []
         try:
-            for host in [self._host] if isinstance(self._host, str) else self._host:
+            for host in self._hosts:
                 found = await addresses_of(host, self._port, socket.SOCK_STREAM)
                 # Two hosts may have one address, as localhost and 127.0.0.1
                 bound = {address_of(each.getsockname())[0] for each in opened}

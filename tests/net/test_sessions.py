@@ -410,6 +410,8 @@ def test_parameters_are_checked() -> None:
     for host in ("", [net.NextHop("127.0.0.1"), net.NextHop("")]):  # of an address of this computer, like 0.0.0.0
         with pytest.raises(ValueError, match="name of a host is empty"):
             net.connect(host)
+    with pytest.raises(ValueError, match="host names no address"):
+        net.serve(Store(), [])
     with pytest.raises(ValueError, match="port is 65536"):
         net.serve(Store(), port=65536)
     with pytest.raises(ValueError, match="at least 1"):
