@@ -115,17 +115,12 @@ def _change(event: str, name: str, directory: Directory) -> Change:
         if event != "change" or "\\" in name:
             raise CommandError(f"no Queue in the directory has the Pathname or the Identifier {name}")
         machine = find_machine(directory, name)
-        return QueueManagerUpdate(old=_changed(machine), new=machine)
+        return QueueManagerUpdate(new=machine)
     host = _host_of(queue, directory)
     if event == "change":
-        return QueueUpdate(old=_changed(queue), new=queue, queue_manager=host)
+        return QueueUpdate(new=queue, queue_manager=host)
     kind = QueueCreation if event == "create" else QueueDeletion
     return kind(queue=queue, queue_manager=host)
-
-
-def _changed(element: Object) -> Object:
-    """An earlier state of an object: a notification of version 2 says that it changed, not what."""
-    return type(element).of({**element.attributes(), "modify_time": element.modify_time - 1})
 
 
 def _find_queue(directory: Directory, name: str) -> Queue | None:
@@ -159,13 +154,19 @@ def _differences(before: Directory, after: Directory) -> Iterator[Change]:
     for identifier, queue in new.items():
         if identifier not in old:
             yield QueueCreation(queue=queue, queue_manager=_host_of(queue, after))
-        elif old[identifier].attributes() != queue.attributes():
-            yield QueueUpdate(old=old[identifier], new=queue, queue_manager=_host_of(queue, after))
+        elif _differ(old[identifier], queue):
+            yield QueueUpdate(new=queue, queue_manager=_host_of(queue, after))
     machines = _by_identifier(before.read_all(QueueManager))
     for machine in after.read_all(QueueManager):
         earlier = machines.get(machine.identifier)
-        if earlier is not None and earlier.attributes() != machine.attributes():
-            yield QueueManagerUpdate(old=earlier, new=machine)
+        if earlier is not None and _differ(earlier, machine):
+            yield QueueManagerUpdate(new=machine)
+
+
+def _differ(old: Object, new: Object) -> bool:
+    """Whether an object has changed, in the attributes that both directories have of it."""
+    before, after = old.attributes(), new.attributes()
+    return any(before[name] != after[name] for name in before.keys() & after.keys())
 
 
 def _by_identifier(objects: Iterable[Object]) -> dict[uuid.UUID, Object]:

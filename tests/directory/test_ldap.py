@@ -236,6 +236,17 @@ def test_what_is_wrong_with_the_environment_is_said(url: str, environment: dict[
     assert (done.returncode, done.stdout, done.stderr.decode()) == (1, b"", f"msmqwire: {complaint}\n")
 
 
+def test_notifications_of_differences_from_a_file(server: str) -> None:
+    """Each of the two directories has attributes that the other has not: connected networks, security descriptors."""
+    where = ("--host", "127.0.0.1", "--port", "1", "--timeout", "0.1")
+    done = msmqwire("notify", "--before", EXAMPLES / "enterprise.toml", "--directory", server, *where)
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert b"cannot connect to 127.0.0.1" in done.stderr
+    assert b"was not read" not in done.stderr
+    done = msmqwire("notify", "--before", server, "--directory", server, *where)
+    assert (done.returncode, done.stderr) == (0, b"0 notifications acknowledged by 0 queue managers\n")
+
+
 def test_tls(tmp_path: Path) -> None:
     made = slapd.certificate(tmp_path)
     with slapd.running(tmp_path, ldif(enterprise()), certificate=made) as url:
