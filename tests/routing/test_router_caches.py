@@ -43,16 +43,20 @@ def test_machines_sites_and_gates_are_read_when_a_rule_reads_them() -> None:
         hops(of, "new-A", "m-B")
 
 
-def test_a_cache_is_used_for_as_long_as_the_caller_says() -> None:
+@pytest.mark.parametrize("age", [0.5, 60.0])
+def test_a_cache_is_used_for_as_long_as_the_caller_says(age: float) -> None:
     directory = Watched(line(1))
-    of = Router(directory, now=10.0, max_age=60.0)
-    assert of.wait_until == 70
+    of = Router(directory, now=10.0, max_age=age)
+    assert of.wait_until == 10 + age
     assert hops(of, "gate-A", "m-B") == ids("gate-B")
     directory.inner = MemoryDirectory([])
-    assert of.tick(69.9) == 70
+    assert of.tick(9.9 + age) == 10 + age
     assert hops(of, "gate-A", "m-B") == ids("gate-B")
-    assert of.tick(70.0) == 130
+    assert hops(of, "gate-A", "gate-B") == ids("gate-B"), "their objects are kept"
+    answers = [of.explain_next_hops(named("gate-A"), named("m-B")) for _ in range(2)]
+    assert answers[0] is answers[1]
+    assert of.tick(10 + age) == 10 + 2 * age
     with pytest.raises(RoutingError):
         hops(of, "gate-A", "m-B")
-    assert of.tick(3609.0) == 3610
-    assert of.tick(3610.0) == 3670
+    assert of.tick(3610 - age / 2) == 3610
+    assert of.tick(3610.0) == 3610 + age
