@@ -327,8 +327,8 @@ def _name(machine: QueueManager) -> str:
 
 def _routing_server(known: Topology, machine: QueueManager) -> UUID | None:
     by_site = known.site_routing_server
-    found = (by_site[site] for site in machine.site_identifier_list if site in by_site)
-    return min(found, default=(0, None))[1]
+    found = [by_site[site] for site in machine.site_identifier_list if site in by_site]
+    return min(found)[1] if found else None
 
 
 def _share_site(one: QueueManager, other: QueueManager) -> bool:

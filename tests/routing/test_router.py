@@ -12,7 +12,21 @@ from msmqwire.directory import Equal, MemoryDirectory, QueueManager, RoutingLink
 from msmqwire.errors import DirectoryError, RoutingError
 from msmqwire.routing import QUERY_INTERVAL, Router, RoutingTable, Rule, SiteGraph, find_route
 from tests.contract.checklist import row
-from tests.routing.enterprises import Watched, gate, hops, ids, line, link, machine, named, router, site, table, way
+from tests.routing.enterprises import (
+    Changed,
+    Watched,
+    gate,
+    hops,
+    ids,
+    line,
+    link,
+    machine,
+    named,
+    router,
+    site,
+    table,
+    way,
+)
 
 #: The enterprise of [MS-MQBR] 4, Figure 4: a gate and a machine in each of four sites.
 SITES = [site(name) for name in "ABCD"]
@@ -226,6 +240,21 @@ def test_a_gate_in_a_shared_site() -> None:
     of = router(*line(1), machine("r", "A", router=True), machine("i", "A", in_routing=("r",)))
     assert hops(of, "gate-A", "i") == ids("r")
     assert hops(of, "gate-A", "m-A") == ids("m-A")
+
+
+def test_the_next_hops_of_a_gate_alone() -> None:
+    """GetNextHopsForSiteGate without the rules before it, and where the directory fails in the middle."""
+    objects = [*line(1, 1), machine("i", "A", in_routing=("gate-B",)), machine("far", "B", in_routing=("gate-A",))]
+    by_name = {each.computer_name: each for each in objects if isinstance(each, QueueManager)}
+    source = by_name["gate-A"]
+    expected = {"i": ids("gate-B"), "far": ids("far"), "m-A": ids("m-A"), "m-C": ids("gate-B")}
+    for name, found in expected.items():
+        assert router(*objects).get_next_hops_for_site_gate(source, by_name[name]) == found
+    found_by_reads = [
+        Router(Changed(objects, None, number)).get_next_hops_for_site_gate(source, by_name["m-C"])
+        for number in range(1, 20)
+    ]
+    assert {*found_by_reads} == {(), ids("gate-B")}
 
 
 @row("BR-18")
