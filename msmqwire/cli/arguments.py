@@ -247,7 +247,7 @@ def input_file(name: str, what: str = "capture") -> str:
     elif "://" in name:
         raise CommandError(f"{name}: is a URI; of URIs only captures are read")
     elif os.path.isdir(name):
-        raise CommandError(f"{name} is a directory; name the files in it: {os.path.join(name, '*')}")
+        raise CommandError(f"{name} is a directory; name a file in it")
     return name
 
 

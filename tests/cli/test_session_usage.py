@@ -406,6 +406,11 @@ def test_labels_that_are_refused(label: str, complaint: str) -> None:
     assert refused("send", NAME, "--label", label, "--text", "x") == f"msmqwire: --label {complaint}\n"
 
 
+def test_body_that_is_a_folder(tmp_path: Path) -> None:
+    said = refused("send", NAME, "--body", tmp_path)
+    assert said == f"msmqwire: {tmp_path} is a directory; name a file in it\n"
+
+
 def test_options_with_empty_values(tmp_path: Path) -> None:
     enterprise = tmp_path / "enterprise.toml"
     enterprise.write_text(f'[queue_manager]\nidentifier = "{PRIVATE[8:44]}"\ncomputer_name = ""\n')
