@@ -158,7 +158,7 @@ cdef object format_name_of(object name, str field):
         except FormatNameError as error:
             raise EncodeError(field, f"{name!r} is not a format name: {error}") from None
     if not isinstance(name, (DirectName, DistributionListName, PrivateName, PublicName)):
-        raise EncodeError(field, f"{name!r} is of a kind that a packet cannot carry")
+        raise EncodeError(field, f"{name} is of a kind that a packet cannot carry")
     if not isinstance(name, DirectName) and (getattr(name, "suffix", None) or getattr(name, "domain", None)):
         raise EncodeError(field, f"a packet cannot carry the part of {name} after its GUID")
     return name

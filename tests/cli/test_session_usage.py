@@ -406,6 +406,12 @@ def test_labels_that_are_refused(label: str, complaint: str) -> None:
     assert refused("send", NAME, "--label", label, "--text", "x") == f"msmqwire: --label {complaint}\n"
 
 
+def test_queue_that_no_packet_names() -> None:
+    name = "CONNECTOR=0e000000-0000-4000-8000-000000000001"
+    said = refused("send", name, "--directory", EXAMPLES / "enterprise.toml", "--host", "127.0.0.1", "--text", "x")
+    assert said == f"msmqwire: destination_queue: {name} is of a kind that a packet cannot carry\n"
+
+
 def test_body_that_is_a_folder(tmp_path: Path) -> None:
     said = refused("send", NAME, "--body", tmp_path)
     assert said == f"msmqwire: {tmp_path} is a directory; name a file in it\n"
