@@ -220,6 +220,14 @@ def guid(text: str) -> uuid.UUID:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
+def object_name(text: str) -> str:
+    """A name or an identifier of an object; an identifier without the braces that other programs show."""
+    try:
+        return str(parse_guid(text))
+    except ValueError:
+        return text
+
+
 def seconds(text: str) -> float:
     """A duration greater than 0."""
     try:

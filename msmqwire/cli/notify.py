@@ -30,7 +30,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, TypeVar
 
 from msmqwire.cli import signals
-from msmqwire.cli.arguments import add_quiet
+from msmqwire.cli.arguments import add_quiet, object_name
 from msmqwire.cli.console import CommandError, say
 from msmqwire.cli.descriptors import most_connections
 from msmqwire.cli.enterprise import find_machine, is_url, open_directory
@@ -54,6 +54,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "object",
         nargs="?",
+        type=object_name,
         metavar="OBJECT",
         help="the queue, by its pathname or identifier; or with change a queue manager, by its name",
     )

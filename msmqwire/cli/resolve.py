@@ -22,7 +22,7 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from msmqwire.cli.arguments import add_format
+from msmqwire.cli.arguments import add_format, object_name
 from msmqwire.cli.console import CommandError, print_json, print_table
 from msmqwire.cli.enterprise import add_directory, find_machine, open_directory
 from msmqwire.errors import DirectoryError, RoutingError
@@ -39,7 +39,11 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help="a format name, such as DIRECT=OS:server\\queue")
     add_directory(parser)
     parser.add_argument(
-        "--from", dest="source", metavar="SRC", help="the queue manager that sends: show its next hops, too"
+        "--from",
+        dest="source",
+        type=object_name,
+        metavar="SRC",
+        help="the queue manager that sends: show its next hops, too",
     )
     add_format(parser, ("table", "json"), "table")
 

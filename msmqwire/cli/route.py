@@ -26,7 +26,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from msmqwire.cli.arguments import add_format
+from msmqwire.cli.arguments import add_format, object_name
 from msmqwire.cli.console import print_json, print_table
 from msmqwire.cli.enterprise import add_directory, open_directory
 from msmqwire.errors import counted
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the options to the parser."""
-    parser.add_argument("source", metavar="SRC", help="the queue manager that sends")
-    parser.add_argument("destination", metavar="DST", help="the queue manager that receives")
+    parser.add_argument("source", metavar="SRC", type=object_name, help="the queue manager that sends")
+    parser.add_argument("destination", metavar="DST", type=object_name, help="the queue manager that receives")
     add_directory(parser, required=True)
     add_format(parser, ("table", "json"), "table")
 

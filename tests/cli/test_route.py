@@ -97,6 +97,15 @@ def test_route_for_people() -> None:
     ]
 
 
+def test_identifiers_in_braces() -> None:
+    """As the registry of Windows shows them."""
+    braced = f"{{{KIOSK7.upper()}}}"
+    by_name = answer("route", "--directory", ENTERPRISE, "KIOSK7", "LEDGER")
+    assert answer("route", "--directory", ENTERPRISE, braced, "LEDGER") == by_name
+    resolve = ("resolve", f"PUBLIC={ORDERS}", "--directory", ENTERPRISE, "--from")
+    assert answer(*resolve, braced) == answer(*resolve, "KIOSK7")
+
+
 def test_route_for_programs() -> None:
     found = answer_json("route", "--directory", ENTERPRISE, "kiosk7", LEDGER.upper())
     names = ("computer_name", "qualified_computer_name", "identifier")
