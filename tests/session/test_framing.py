@@ -57,6 +57,15 @@ def test_not_a_packet(data: bytes, what: str) -> None:
         next(stream)
 
 
+def test_the_first_byte_shows_that_it_is_no_packet() -> None:
+    with pytest.raises(FramingError, match="VersionNumber"):
+        list(PacketReader(4 << 20).feed(b"G"))
+    reader = PacketReader(4 << 20)
+    assert list(reader.feed(PACKETS[0])) == [PACKETS[0]]
+    with pytest.raises(FramingError, match="VersionNumber"):
+        list(reader.feed(b"G"))
+
+
 def test_largest_packet() -> None:
     header = PACKETS[0][:8] + (4 << 20).to_bytes(4, "little") + PACKETS[0][12:16]
     reader = PacketReader(4 << 20)

@@ -50,3 +50,5 @@ def test_forget() -> None:
 def test_size_is_checked() -> None:
     with pytest.raises(ValueError, match="size is 0"):
         MessageIDHistory(size=0)
+    smallest = MessageIDHistory(size=1)
+    assert [smallest.is_duplicate(incoming(number), 0.0) for number in (1, 1, 2, 1)] == [False, True, False, False]
