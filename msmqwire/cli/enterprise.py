@@ -42,10 +42,12 @@ def is_url(name: str) -> bool:
     Raises
     ------
     CommandError
-        It is empty, or another URL.
+        It is empty, standard input, or another URL.
     """
     if not name:
         raise CommandError(f"the name of the directory is empty: name {_SOURCES}")
+    if name == "-":
+        raise CommandError(f"a directory is not read from standard input; name {_SOURCES}")
     scheme = _URL.match(name)
     if scheme is not None and scheme[1].lower() not in ("ldap", "ldaps"):
         # Not the URL, which may hold a password

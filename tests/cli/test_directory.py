@@ -78,6 +78,7 @@ def test_directories_that_are_no_files(tmp_path: Path) -> None:
     forms = "name a file of TOML or JSON, or an Active Directory as ldap://HOST or ldaps://HOST"
     for source, message in (
         ("", f"the name of the directory is empty: {forms}"),
+        ("-", f"a directory is not read from standard input; {forms}"),
         ("http://a:s3cret@dc1/enterprise.toml", f"no directory is read from http://; {forms}"),
         (tmp_path, f"{tmp_path}: Is a directory; name a file of TOML or JSON"),
     ):
