@@ -147,7 +147,7 @@ MAPPING: dict[type[DirectoryObject], dict[str, Row]] = {
         "identifier": _IDENTIFIER,
         "weakened_security": Row("mSMQNameStyle", WEAKENED_SECURITY),
         "non_ldap_capable_queue_manager_notification": Row("mSMQCSPName", YES_NO),
-        "default_time_to_live": Row("mSMQLongLived", INTEGER),
+        "default_time_to_live": Row("mSMQLongLived", UNSIGNED),
         "old_directory": Row("mSMQVersion", OLD_DIRECTORY),
         "security": _SECURITY,
     },

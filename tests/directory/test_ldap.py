@@ -388,6 +388,17 @@ def test_a_routing_server_that_is_missing_is_reported_by_the_check(tmp_path: Pat
     assert before[-1].out_routing_server_identifier_list == (UUID("ba000000-0000-4000-8000-0000000000c7"),)
 
 
+def test_a_default_time_without_end(tmp_path: Path) -> None:
+    """0xFFFFFFFF is -1 in Active Directory, whose integers are signed."""
+    data = ldif(enterprise()).replace("mSMQLongLived:: NjAw", "mSMQLongLived: -1")
+    with slapd.running(tmp_path, data) as url:
+        with LdapDirectory(url) as directory:
+            found = directory.read_directory(Enterprise, [Equal("default_time_to_live", 0xFFFFFFFF)])
+        assert found is not None
+        assert found.default_time_to_live == 0xFFFFFFFF
+        assert msmqwire("directory", "check", url).returncode == 0
+
+
 def test_a_link_is_usable_while_one_of_its_gates_exists(tmp_path: Path) -> None:
     gates = [f"mSMQSiteGates: {name},{ROOT}" for name in ("cn=nobody", "cn=msmq,cn=BASGATE,cn=Computers")]
     half = _entry(f"cn=half,{_LINKS}", "objectClass: mSMQSiteLink", "mSMQCost: 1", _identifier(21), *_ENDS, *gates)
