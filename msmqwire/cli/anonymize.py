@@ -35,6 +35,7 @@ from msmqwire.cli.arguments import CAPTURE_HELP, add_quiet, add_selection, captu
 from msmqwire.cli.console import CommandError, optional, say
 from msmqwire.cli.progress import progress
 from msmqwire.cli.target import is_terminal, open_target
+from msmqwire.directory.document import read_bytes
 from msmqwire.errors import counted
 
 if TYPE_CHECKING:
@@ -84,8 +85,7 @@ def _key(name: str | None) -> bytes:
             file.write(secrets.token_bytes(_KEY_BYTES))
     except FileExistsError:
         pass
-    with open(name, "rb") as file:
-        key = file.read()
+    key = read_bytes(name)
     if len(key) < 16:
         raise CommandError(f"{name}: a key has at least 16 bytes, this file has {len(key)}")
     return key

@@ -26,6 +26,8 @@ Row: TypeAlias = Mapping[str, Any]
 
 #: Columns that no packet class takes, since they are derived from others.
 _DERIVED = DERIVED | {"kind"}
+#: Most bytes of a row: of a packet of 4 MiB, its bytes in hexadecimal, and its text with each character escaped.
+LONGEST_ROW = 64 << 20
 _TOPOLOGY: Mapping[str, Any] = {"request": mqsd.TopologyClientRequest, "reply": mqsd.TopologyServerReply}
 _SESSIONS: Mapping[str, type] = {
     "ping": mqqb.Ping,
@@ -78,6 +80,8 @@ def message_of(row: Row, **fields: Any) -> mqqb.UserMessage:
 
 def row_of(line: bytes) -> dict[str, Any]:
     """The row in a line of JSON; a ValueError says what is wrong with it."""
+    if len(line) > LONGEST_ROW:
+        raise ValueError(f"it has more than {LONGEST_ROW:,} bytes")
     try:
         row = json.loads(line)
     except UnicodeDecodeError:

@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     from msmqwire.mqqb import UserMessage
 
 _LARGEST_BODY = 4 << 20
-_LONGEST_ROW = 64 << 20  # of a packet of 4 MiB: its bytes in hexadecimal, and its text with each character escaped
 _CHUNK = 1 << 16
 _LONGEST_LABEL = 249  # code units without the terminator: [MS-MQMQ] 2.2.19.3
 
@@ -194,8 +193,6 @@ _REPLACED = frozenset(
 def _row(line: bytes) -> dict[str, Any]:
     from msmqwire.cli.packets import check_columns, row_of
 
-    if len(line) > _LONGEST_ROW:
-        raise ValueError(f"it has more than {_LONGEST_ROW:,} bytes")
     row = row_of(line)
     if row.pop("table", "messages") != "messages":
         raise ValueError("only rows of the table messages can be sent")
@@ -210,6 +207,8 @@ async def _lines() -> AsyncIterator[bytes]:
 
     A thread reads them, since a regular file cannot be awaited.
     """
+    from msmqwire.cli.packets import LONGEST_ROW
+
     loop = asyncio.get_running_loop()
     chunks: asyncio.Queue[bytes | OSError] = asyncio.Queue(4)
 
@@ -237,7 +236,7 @@ async def _lines() -> AsyncIterator[bytes]:
             yield bytes(rest + line)
             rest.clear()
         rest += last
-        if len(rest) > _LONGEST_ROW:
+        if len(rest) > LONGEST_ROW:
             break
     if rest:
         yield bytes(rest)

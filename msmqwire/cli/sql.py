@@ -40,6 +40,7 @@ from msmqwire.cli.console import CommandError, optional, say
 from msmqwire.cli.counts import counts, report
 from msmqwire.cli.formats import FORMATS, chosen_format, write_table
 from msmqwire.cli.target import open_target
+from msmqwire.directory.document import read_bytes
 from msmqwire.errors import counted
 
 if TYPE_CHECKING:
@@ -100,5 +101,8 @@ def _written(format: str, sink: Sink, schema: pa.Schema, batches: Iterator[pa.Re
 def _statement(text: str) -> str:
     if not text.startswith("@"):
         return text
-    with open(os.path.expanduser(text[1:]), encoding="utf-8") as file:
-        return file.read()
+    name = os.path.expanduser(text[1:])
+    try:
+        return read_bytes(name).decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise CommandError(f"{name}: is not UTF-8 text; expected a statement") from None

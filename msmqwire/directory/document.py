@@ -73,7 +73,7 @@ def read_document(path: str | os.PathLike[str]) -> Document:
 
 
 def read_bytes(path: str | os.PathLike[str]) -> bytes:
-    """The bytes of a file of configuration, which may be a pipe.
+    """The bytes of a file that is read at once, which may be a pipe.
 
     Raises
     ------

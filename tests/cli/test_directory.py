@@ -101,6 +101,10 @@ def test_a_device_without_end_is_not_read_forever(tmp_path: Path) -> None:
     message = "/dev/zero: has more than 268,435,456 bytes, the limit of such a file"
     assert refused("directory", "check", "/dev/zero") == f"msmqwire: {message}\n"
     assert refused("serve", "--config", "/dev/zero") == f"msmqwire: {message}\n"
+    safe = tmp_path / "safe.pcap"
+    assert refused("anonymize", SESSION, "--key-file", "/dev/zero", "-o", safe) == f"msmqwire: {message}\n"
+    longest = "/dev/zero: line 1: it has more than 67,108,864 bytes"
+    assert refused("encode", "/dev/zero", "-T", "hex") == f"msmqwire: {longest}\n"
 
 
 def test_a_pipe_is_a_file(tmp_path: Path) -> None:

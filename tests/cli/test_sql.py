@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +85,10 @@ def test_a_statement_out_of_a_file(tmp_path: Path) -> None:
     (tmp_path / "count.sql").write_text("SELECT count(*) AS n\nFROM sessions")
     _, output, _ = run("sql", f"@{tmp_path / 'count.sql'}", SESSION, "-T", "json", "-q")
     assert json.loads(output) == {"n": 7}
+    expected = (1, "", f"msmqwire: {SESSION}: is not UTF-8 text; expected a statement\n")
+    assert run("sql", f"@{SESSION}", SESSION) == expected
+    if os.path.exists("/dev/zero"):
+        assert "has more than 268,435,456 bytes" in run("sql", "@/dev/zero", SESSION)[2]
 
 
 def test_losses_are_reported(tmp_path: Path) -> None:
