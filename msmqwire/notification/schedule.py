@@ -73,7 +73,7 @@ class NotificationServer:
         self.deadline: float | None = None
         self._last: float | None = None
         self._count = 0  # messages since the timer was started
-        self._reported = 0  # of these, in records of a refresh that failed
+        self._dropped = 0  # messages that no record of a refresh has counted
         self._pending: list[tuple[bytes, Envelope | None]] = []
         self._records: list[Record] = []
 
@@ -103,6 +103,7 @@ class NotificationServer:
             self.deadline = now + self._delay(now)
         self._count += 1
         if self.overflowed:
+            self._dropped += len(self._pending) + 1
             self._pending.clear()
         else:
             self._pending.append((body, envelope))
@@ -130,18 +131,18 @@ class NotificationServer:
         """Read all queues in place of the messages that were dropped."""
         unreached = self.processor.unreached
         refreshed = self.processor.refresh()
-        dropped = self._count - self._reported
+        dropped, self._dropped = self._dropped, 0
         note = Overflowed(message=None, index=None, section=VERSION_2, dropped=dropped)
         # An invalid object is an answer: a later one would not be better
         if self.processor.unreached > unreached:
-            self.deadline, self._reported = now + RETRY, self._count
+            self.deadline = now + RETRY
         else:
             self._end(now)
         return [note, *refreshed] if dropped else refreshed
 
     def _end(self, now: float) -> None:
         """All that waited is done."""
-        self._pending, self._count, self._reported, self.deadline, self._last = [], 0, 0, None, now
+        self._pending, self._count, self.deadline, self._last = [], 0, None, now
 
     def run(self, open_queue: Callable[[QueueOpening], Dequeue], clock: Callable[[], float]) -> Iterator[Record]:
         """Open the notify queue and process its messages until the iterator is closed ([MS-MQCN] 3.2.3).

@@ -333,13 +333,17 @@ def test_records_before_an_exception_are_returned_with_the_refresh_of_an_overflo
     body = p.version_1(p.update("change", p.ORDERS, properties=[(101, p.ORDERS), (105, 1)]))
     server.receive(body, p.SIGNED, now=0)
     server.receive(body, p.SIGNED, now=0)
+    received, raised = 2, 0
     while not server.overflowed:
         with pytest.raises(RuntimeError, match="no certificate store"):
             server.receive(body, p.SIGNED, now=60)
+        received, raised = received + 1, raised + 1
     first, overflow, refreshed = server.tick(60)
     assert [type(each) for each in (first, overflow, refreshed)] == [Changed, Overflowed, Changed]
     assert isinstance(first, Changed)
     assert first.changes[0].after == 1
+    assert isinstance(overflow, Overflowed)
+    assert overflow.dropped == received - raised - 1
 
 
 def test_a_received_message_is_processed_with_its_own_envelope_and_a_stock_verifier() -> None:
