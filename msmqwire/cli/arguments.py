@@ -158,6 +158,11 @@ def port(text: str) -> int:
     return _number(text, 1, 65535, "a port from 1 to 65535")
 
 
+def port_or_free(text: str) -> int:
+    """A port number; 0 lets the system choose."""
+    return _number(text, 0, 65535, "a port from 0 to 65535")
+
+
 def host_name(text: str) -> str:
     """The name or the address of a computer; an empty one would stand for all addresses of this computer."""
     if not text.strip():

@@ -40,7 +40,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from msmqwire.cli import signals
-from msmqwire.cli.arguments import add_quiet, count, guid, host_name, port, seconds
+from msmqwire.cli.arguments import add_quiet, count, guid, host_name, port, port_or_free, seconds
 from msmqwire.cli.console import CommandError, say
 from msmqwire.cli.descriptors import most_connections
 from msmqwire.cli.enterprise import add_directory
@@ -69,7 +69,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="an address of this computer, IPv4 or IPv6 (default: 127.0.0.1); may be repeated",
     )
     parser.add_argument(
-        "--port", type=_port_or_free, default=1801, metavar="N", help="the TCP port (default: 1801); 0 for a free one"
+        "--port", type=port_or_free, default=1801, metavar="N", help="the TCP port (default: 1801); 0 for a free one"
     )
     parser.add_argument(
         "--queue-manager", type=guid, metavar="GUID", help="the identifier of this queue manager (default: a new one)"
@@ -99,10 +99,6 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="believe signed notifications of version 1 that claim to be from this queue manager; may be repeated",
     )
     add_quiet(parser)
-
-
-def _port_or_free(text: str) -> int:
-    return 0 if text.strip() == "0" else port(text)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -429,6 +429,11 @@ def test_options_with_empty_values(tmp_path: Path) -> None:
     assert "are for notifications" in refused("receive", "--directory", "")
 
 
+def test_port_0_is_named_where_it_is_valid() -> None:
+    assert "is not a port from 0 to 65535" in refused("receive", "--port", "65536")
+    assert "is not a port from 1 to 65535" in refused("send", NAME, "--port", "0")
+
+
 def test_only_loopback_without_listen() -> None:
     with receiving() as (_, port):
         Wire.connect("127.0.0.1", port).close()
