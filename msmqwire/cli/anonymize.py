@@ -35,7 +35,6 @@ from msmqwire.cli.arguments import CAPTURE_HELP, add_quiet, add_selection, captu
 from msmqwire.cli.console import CommandError, optional, say
 from msmqwire.cli.progress import progress
 from msmqwire.cli.target import is_terminal, open_target
-from msmqwire.directory.document import read_bytes
 from msmqwire.errors import counted
 
 if TYPE_CHECKING:
@@ -78,6 +77,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _key(name: str | None) -> bytes:
+    from msmqwire.directory.document import read_bytes
+
     if name is None:
         return secrets.token_bytes(_KEY_BYTES)
     try:

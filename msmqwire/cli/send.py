@@ -80,7 +80,7 @@ def run(options: argparse.Namespace) -> int:
     if options.source is not None and options.directory is None:
         raise CommandError("--from needs the directory of the machine: --directory SOURCE")
     if (size := len(_utf16("--label", options.label)) // 2) > _LONGEST_LABEL:
-        raise CommandError(f"--label has {size:,} characters, at most {_LONGEST_LABEL}")
+        raise CommandError(f"label: has {size:,} code units, at most {_LONGEST_LABEL}")
     if options.rows:
         input_file("-", "table of JSON lines")
     directory = None if options.directory is None else open_directory(options.directory)

@@ -40,7 +40,6 @@ from msmqwire.cli.console import CommandError, optional, say
 from msmqwire.cli.counts import counts, report
 from msmqwire.cli.formats import FORMATS, chosen_format, write_table
 from msmqwire.cli.target import open_target
-from msmqwire.directory.document import read_bytes
 from msmqwire.errors import counted
 
 if TYPE_CHECKING:
@@ -101,6 +100,8 @@ def _written(format: str, sink: Sink, schema: pa.Schema, batches: Iterator[pa.Re
 def _statement(text: str) -> str:
     if not text.startswith("@"):
         return text
+    from msmqwire.directory.document import read_bytes
+
     name = os.path.expanduser(text[1:])
     try:
         return read_bytes(name).decode("utf-8-sig")

@@ -397,13 +397,13 @@ def test_streams_that_are_closed(redirection: str, arguments: tuple[str | Path, 
 @pytest.mark.parametrize(
     ("label", "complaint"),
     [
-        ("x" * 250, "has 250 characters, at most 249"),
-        ("\U0001f600" * 125, "has 250 characters, at most 249"),
-        ("\udcff", "is not valid in the encoding of this terminal"),
+        ("x" * 250, "label: has 250 code units, at most 249"),
+        ("\U0001f600" * 125, "label: has 250 code units, at most 249"),
+        ("\udcff", "--label is not valid in the encoding of this terminal"),
     ],
 )
 def test_labels_that_are_refused(label: str, complaint: str) -> None:
-    assert refused("send", NAME, "--label", label, "--text", "x") == f"msmqwire: --label {complaint}\n"
+    assert refused("send", NAME, "--label", label, "--text", "x") == f"msmqwire: {complaint}\n"
 
 
 def test_queue_that_no_packet_names() -> None:
