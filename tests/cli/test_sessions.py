@@ -405,7 +405,7 @@ def test_not_acknowledged_in_time(serve: Callable[[socket.socket, int], None], r
         ([QUEUE, "--rows", "--count", "2"], "--count repeats one message"),
         ([QUEUE, "--count", "0"], "'0' is not a number, at least 1"),
         ([QUEUE, "--body", "missing"], "missing: No such file"),
-        ([QUEUE, "--label", 300 * "x"], "--label has 300 characters, at most 249"),
+        ([QUEUE, "--label", 300 * "x"], "label: has 300 code units"),
     ],
 )
 def test_wrong_usage(arguments: list[str], error: str) -> None:
