@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-LARGEST_PACKET = 4 << 20
+from msmqwire.mqqb import framing
+
+LARGEST_PACKET = framing.LARGEST_PACKET
 """Bytes of the largest packet that a session takes or gives (S22)."""
 
 _LARGEST_COUNT = 0xFFFF
