@@ -73,9 +73,12 @@ def _networks(names: Sequence[str] | None) -> list[NetworkAddress]:
     """The networks to ask: the named networks in their order, or all but loopback."""
     from msmqwire.net import local_networks
 
+    try:
+        there = local_networks(loopback=names is not None)
+    except OSError as error:
+        raise CommandError(f"the networks of this computer cannot be listed: {error.strerror}") from None
     if names is None:
-        return local_networks()
-    there = local_networks(loopback=True)
+        return there
     chosen: dict[NetworkAddress, None] = {}
     for name in names:
         fitting = [network for network in there if name in _names(network)]

@@ -351,8 +351,8 @@ class DiscoveryService:
 
 
 def _broadcast_addresses() -> frozenset[str]:
-    """The broadcast addresses of the local networks; none if psutil is not installed."""
-    with contextlib.suppress(ModuleNotFoundError):
+    """The broadcast addresses of the local networks; none if psutil is not installed, or may not list them."""
+    with contextlib.suppress(ModuleNotFoundError, OSError):
         return frozenset(str(each.broadcast) for each in local_networks(loopback=True) if not each.remote_access)
     return frozenset()
 

@@ -28,6 +28,8 @@ def local_networks(*, loopback: bool = False) -> list[NetworkAddress]:
     ------
     ModuleNotFoundError
         psutil is not installed.
+    OSError
+        The system does not list its interfaces to this process.
     """
     psutil = require("psutil", "listing local networks")
     interfaces = psutil.net_if_stats()

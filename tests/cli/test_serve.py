@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ import pytest
 
 from tests.cli.site_files import OTHER_SITE
 from tests.cli.support import COMMAND, EXAMPLES, ROOT, environ, msmqwire
+from tests.cli.without_netlink import SOCKET
 from tests.discovery.sites import CLIENT_SITE_ID, SERVER_SITE_ID, V1, V2, V3
 
 SECONDS = 60
@@ -30,10 +31,10 @@ LONG = OTHER_SITE.replace("nt4pec", "n" * 100)
 class Server:
     """The command as a process; its log is read as it is written."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, program: Sequence[str] = COMMAND) -> None:
         self.path = path
         self.process = subprocess.Popen(
-            [*COMMAND, "serve", "--config", str(path)],
+            [*program, "serve", "--config", str(path)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -198,6 +199,25 @@ def answered(asking: socket.socket, data: bytes) -> None:
             return
         time.sleep(0.05)
     raise AssertionError("no answer")
+
+
+@pytest.mark.skipif(not SOCKET, reason="needs seccomp, and the number of the system call socket")
+def test_where_interfaces_are_not_listed(site: Path) -> None:
+    """As a unit of systemd with RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX."""
+    limited = [sys.executable, "-m", "tests.cli.without_netlink", *COMMAND]
+    command = [*limited, "discover", "--network", "lo", "--timeout", "0.1"]
+    done = subprocess.run(command, capture_output=True, cwd=ROOT, env=environ(), timeout=SECONDS)
+    said = "the networks of this computer cannot be listed: Address family not supported by protocol"
+    assert (done.returncode, done.stderr.decode()) == (1, f"msmqwire: {said}\n")
+    server = Server(site, limited)
+    try:
+        server.start()
+        assert server.ask() == V3
+        assert server.stop() == 0
+    finally:
+        server.client.close()
+        server.process.kill()
+        server.process.communicate()
 
 
 @pytest.mark.parametrize("redirection", ["2>&-", "<&- >&- 2>&-", "2>/dev/full"])
