@@ -63,6 +63,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import errno
 import logging
 import os
 import queue
@@ -236,17 +237,20 @@ def _listening(service: DiscoveryService) -> list[str]:
 
 
 def _start_thread(target: Callable[[], None]) -> threading.Thread:
-    """Start a thread that does not keep the process alive and receives no signals."""
+    """Start a thread that does not keep the process alive and receives no signals; OSError if it cannot be started."""
     thread = threading.Thread(target=target, daemon=True)
     # A signal that another thread receives does not wake the main thread, which waits for datagrams.
-    if sys.platform == "win32":  # where only the main thread receives signals
-        thread.start()
-        return thread
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     try:
-        thread.start()
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        if sys.platform == "win32":  # where only the main thread receives signals
+            thread.start()
+            return thread
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        try:
+            thread.start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    except RuntimeError:
+        raise OSError(errno.EAGAIN, "no thread can be started") from None
     return thread
 
 
@@ -278,11 +282,12 @@ class _LogWriter(logging.Handler):
     """Writes lines in a thread of its own; lines that a reader does not take in time are dropped, and counted."""
 
     def __init__(self, descriptor: int) -> None:
-        super().__init__()
         self._descriptor = descriptor
         self._lines: queue.Queue[bytes | None] = queue.Queue(_MOST_LINES)
         self._dropped = 0
         self._thread = _start_thread(self._write)
+        # Last, as logging closes every handler that has begun to exist
+        super().__init__()
 
     def emit(self, record: logging.LogRecord) -> None:
         """Put the line of a record into the queue."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import socket
 import sys
 import threading
@@ -23,7 +24,7 @@ async def addresses_of(host: str, port: int, kind: socket.SocketKind) -> list[Ad
     Raises
     ------
     OSError
-        The host has no address, or is no name of a host.
+        The host has no address, or is no name of a host, or the process may have no more threads.
     """
     loop = asyncio.get_running_loop()
     found: asyncio.Future[list[Any]] = loop.create_future()
@@ -46,7 +47,10 @@ async def addresses_of(host: str, port: int, kind: socket.SocketKind) -> list[Ad
                 found.set_result(answer)
 
     # The end of the loop, and of the process, waits for threads of the loop's executor
-    threading.Thread(target=look_up, daemon=True).start()
+    try:
+        threading.Thread(target=look_up, daemon=True).start()
+    except RuntimeError:
+        raise OSError(errno.EAGAIN, "no thread can be started") from None
     return list(dict.fromkeys(address_of(each[4]) for each in await found))
 
 

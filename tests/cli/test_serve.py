@@ -17,9 +17,9 @@ from typing import Any
 
 import pytest
 
+from tests.cli.restricted import CALLS
 from tests.cli.site_files import OTHER_SITE
 from tests.cli.support import COMMAND, EXAMPLES, ROOT, environ, msmqwire
-from tests.cli.without_netlink import SOCKET
 from tests.discovery.sites import CLIENT_SITE_ID, SERVER_SITE_ID, V1, V2, V3
 
 SECONDS = 60
@@ -201,10 +201,10 @@ def answered(asking: socket.socket, data: bytes) -> None:
     raise AssertionError("no answer")
 
 
-@pytest.mark.skipif(not SOCKET, reason="needs seccomp, and the number of the system call socket")
+@pytest.mark.skipif(not CALLS, reason="needs seccomp, and the numbers of system calls")
 def test_where_interfaces_are_not_listed(site: Path) -> None:
     """As a unit of systemd with RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX."""
-    limited = [sys.executable, "-m", "tests.cli.without_netlink", *COMMAND]
+    limited = [sys.executable, "-m", "tests.cli.restricted", "netlink", *COMMAND]
     command = [*limited, "discover", "--network", "lo", "--timeout", "0.1"]
     done = subprocess.run(command, capture_output=True, cwd=ROOT, env=environ(), timeout=SECONDS)
     said = "the networks of this computer cannot be listed: Address family not supported by protocol"
@@ -218,6 +218,21 @@ def test_where_interfaces_are_not_listed(site: Path) -> None:
         server.client.close()
         server.process.kill()
         server.process.communicate()
+
+
+@pytest.mark.skipif(not CALLS, reason="needs seccomp, and the numbers of system calls")
+def test_where_no_thread_can_be_started(site: Path) -> None:
+    """Where the limit of tasks of a container is reached."""
+    limited = [sys.executable, "-m", "tests.cli.restricted", "threads", *COMMAND]
+    name, port = r"DIRECT=TCP:127.0.0.1\q", "18099"
+    for arguments, complaint in (
+        (("serve", "--config", str(site)), "no thread can be started"),
+        (("receive", "--port", port), f"cannot listen on 127.0.0.1 port {port}: Resource temporarily unavailable"),
+        (("send", name, "--text", "x", "--port", port, "--timeout", "0.5"),
+         f"no acknowledgment within 0.5 s: cannot connect to 127.0.0.1 port {port}: Resource temporarily unavailable"),
+    ):  # fmt: skip
+        done = subprocess.run([*limited, *arguments], capture_output=True, cwd=ROOT, env=environ(), timeout=SECONDS)
+        assert (done.returncode, done.stderr.decode()) == (1, f"msmqwire: {complaint}\n")
 
 
 @pytest.mark.parametrize("redirection", ["2>&-", "<&- >&- 2>&-", "2>/dev/full"])
