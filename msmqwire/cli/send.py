@@ -32,7 +32,6 @@ import argparse
 import asyncio
 import os
 import sys
-import threading
 from collections.abc import AsyncIterator
 from concurrent.futures import CancelledError
 from typing import TYPE_CHECKING, Any
@@ -208,6 +207,7 @@ async def _lines() -> AsyncIterator[bytes]:
     A thread reads them, since a regular file cannot be awaited.
     """
     from msmqwire.cli.packets import LONGEST_ROW
+    from msmqwire.net.host_addresses import start_thread
 
     loop = asyncio.get_running_loop()
     chunks: asyncio.Queue[bytes | OSError] = asyncio.Queue(4)
@@ -226,7 +226,7 @@ async def _lines() -> AsyncIterator[bytes]:
             return False
         return isinstance(chunk, bytes) and chunk != b""
 
-    threading.Thread(target=read, daemon=True).start()
+    start_thread(read)
     rest = bytearray()
     while chunk := await chunks.get():
         if isinstance(chunk, OSError):

@@ -8,6 +8,7 @@ import errno
 import socket
 import sys
 import threading
+from collections.abc import Callable
 from typing import Any
 
 from msmqwire.net.socket_errors import error_name
@@ -47,11 +48,22 @@ async def addresses_of(host: str, port: int, kind: socket.SocketKind) -> list[Ad
                 found.set_result(answer)
 
     # The end of the loop, and of the process, waits for threads of the loop's executor
+    start_thread(look_up)
+    return list(dict.fromkeys(address_of(each[4]) for each in await found))
+
+
+def start_thread(target: Callable[[], None]) -> None:
+    """Call a function in a thread that does not keep the process alive.
+
+    Raises
+    ------
+    OSError
+        The process may have no more threads.
+    """
     try:
-        threading.Thread(target=look_up, daemon=True).start()
+        threading.Thread(target=target, daemon=True).start()
     except RuntimeError:
         raise OSError(errno.EAGAIN, "no thread can be started") from None
-    return list(dict.fromkeys(address_of(each[4]) for each in await found))
 
 
 def address_of(address: Any) -> Address:

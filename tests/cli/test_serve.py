@@ -228,10 +228,13 @@ def test_where_no_thread_can_be_started(site: Path) -> None:
     for arguments, complaint in (
         (("serve", "--config", str(site)), "no thread can be started"),
         (("receive", "--port", port), f"cannot listen on 127.0.0.1 port {port}: Resource temporarily unavailable"),
+        (("send", name, "--rows"), "standard input: no thread can be started"),
         (("send", name, "--text", "x", "--port", port, "--timeout", "0.5"),
          f"no acknowledgment within 0.5 s: cannot connect to 127.0.0.1 port {port}: Resource temporarily unavailable"),
     ):  # fmt: skip
-        done = subprocess.run([*limited, *arguments], capture_output=True, cwd=ROOT, env=environ(), timeout=SECONDS)
+        done = subprocess.run(
+            [*limited, *arguments], input=b"{}\n", capture_output=True, cwd=ROOT, env=environ(), timeout=SECONDS
+        )
         assert (done.returncode, done.stderr.decode()) == (1, f"msmqwire: {complaint}\n")
 
 
