@@ -41,9 +41,9 @@ def add_output(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", default="-", metavar="OUT", help="a file; - is standard output (default)")
 
 
-def add_jobs(parser: argparse.ArgumentParser, work: str) -> None:
+def add_jobs(parser: argparse.ArgumentParser, work: str, default: str) -> None:
     """Add ``--jobs``, the threads that do the work."""
-    text = f"{work} in N threads; rows and their order stay the same (default: the cores it may use)"
+    text = f"{work} in N threads; rows and their order stay the same (default: {default})"
     parser.add_argument("-j", "--jobs", type=count_of_jobs, metavar="N", help=text)
 
 

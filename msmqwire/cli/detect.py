@@ -53,7 +53,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rules", action="store_true", help="list the rules instead")
     add_format(parser, FORMATS)
     add_output(parser)
-    add_jobs(parser, "decode")
+    add_jobs(parser, "decode", "1")
     add_selection(parser)
     add_quiet(parser)
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
-from msmqwire.cli.arguments import CAPTURE_HELP, capture_files, read_options, usable_cores
+from msmqwire.cli.arguments import CAPTURE_HELP, capture_files, read_options
 from msmqwire.cli.console import CommandError, optional
 from msmqwire.cli.counts import counts, described
 from msmqwire.cli.progress import progress
@@ -81,7 +81,8 @@ class Inputs:
             columns={table: tuple(names) for table, names in columns.items()},
             guid="binary",
             block_size=LARGE_BLOCK_SIZE,
-            jobs=options.jobs or usable_cores(),
+            # One thread reads and groups, which is most of the work: on two cores, two that decode saved no time
+            jobs=options.jobs or 1,
         )
         with (
             read(self.captures, how) if read else read_tables(self.captures, columns, how) as reader,

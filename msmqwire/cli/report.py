@@ -39,7 +39,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     add_captures_or_lake(parser)
     parser.add_argument("-o", "--output", required=True, metavar="OUT", help="the page; - is standard output")
     add_expected(parser)
-    add_jobs(parser, "decode")
+    add_jobs(parser, "decode", "1")
     add_selection(parser)
     add_quiet(parser)
 

@@ -57,7 +57,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     add_format(parser, FORMATS)
     add_output(parser)
     parser.add_argument("--table", metavar="NAME", help="only this table, see below")
-    add_jobs(parser, "decode")
+    add_jobs(parser, "decode", "1")
     add_selection(parser)
     add_quiet(parser)
 
