@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from msmqwire import capture
+from msmqwire.capture._footers import Footer
 from msmqwire.capture.parquet import parquet_writer
 from msmqwire.capture.row_groups import RowGroups
 
@@ -34,3 +35,17 @@ def test_the_file_has_the_same_bytes(name: str, count: int) -> None:
     assert found.getvalue() == expected.getvalue()
     found.seek(0)
     assert pq.read_table(found).equals(pa.concat_tables([table.slice(0, 0), *rows]))
+
+
+def test_footers_that_are_none() -> None:
+    """They are pyarrow's, so an error says that it writes others."""
+    table = pa.table({"frame": [1]})
+    encoded = bytes(RowGroups(io.BytesIO(), table.schema).encode(table))
+    footer = encoded[-8 - int.from_bytes(encoded[-8:-4], "little") : -8]
+    rows, entry = Footer(footer).row_group(0, 0)
+    assert (rows, entry in footer) == (1, True)
+    for size in range(len(footer)):
+        with pytest.raises(ValueError, match="the footer of a Parquet file ends inside a value"):
+            Footer(footer[:size]).row_group(0, 0)
+    with pytest.raises(ValueError, match="the footer of a Parquet file has a value of type 11"):
+        Footer(b"\x1b").row_group(0, 0)
