@@ -8,16 +8,14 @@ from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 
 from msmqwire.capture import ReadOptions, read_tables
 from msmqwire.capture.options import LARGE_BLOCK_SIZE
-from msmqwire.columns.arrow_arrays import integers
 from msmqwire.columns.plain import guid_text, records
 from msmqwire.errors import counted
 from msmqwire.insight._column import Column
-from msmqwire.insight.arrays import numbers, pc, truths
+from msmqwire.insight.arrays import pc
 from msmqwire.insight.groups import Groups
 from msmqwire.insight.rows import FRAMES, Files, Rows
 from msmqwire.insight.sections import COLUMNS, FLOWS, SECTIONS, Section, contributions
@@ -51,7 +49,6 @@ _GROUPS_OF = {"queues": "flows"}
 # stay in the cache while many rows are added to them
 _MOST_WAITING = 1 << 15
 _MOST_BATCHES = 32
-_FEW_VALUES = 1 << 10
 _MOST_BYTES = 16 << 20  # a row may have thousands of properties
 
 
@@ -214,24 +211,9 @@ class Summary:
 
 
 def _concatenated(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    names = batches[0].schema.names
-    columns = [_concatenated_column([batch.column(name) for batch in batches]) for name in names]
-    return pa.RecordBatch.from_arrays(columns, names)
-
-
-def _concatenated_column(arrays: list[Any]) -> Any:
-    if not pa.types.is_dictionary(arrays[0].type):
-        return pa.concat_arrays(arrays)
-    dictionaries = [array.dictionary for array in arrays]
-    ends = np.cumsum([len(each) for each in dictionaries])
-    if ends[-1] < _FEW_VALUES:
-        return pa.concat_arrays(arrays)
-    # Arrow looks each value up in those of the other arrays, which takes longer than to keep it twice
-    starts = [0, *ends[:-1]]
-    indices = [numbers(array.indices) + start for array, start in zip(arrays, starts, strict=True)]
-    is_valid = [truths(array.indices.is_valid()) for array in arrays]
-    of_all = integers(np.concatenate(indices), np.concatenate(is_valid))
-    return pa.DictionaryArray.from_arrays(of_all, pa.concat_arrays(dictionaries))
+    # pyarrow's stubs do not know the function
+    concatenated: pa.RecordBatch = pa.concat_batches(batches)  # type: ignore[attr-defined]
+    return concatenated
 
 
 def _groups(section: Section, limit: int) -> Groups:

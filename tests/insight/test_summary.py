@@ -15,7 +15,6 @@ import pytest
 from msmqwire.capture import ReadOptions, read_tables
 from msmqwire.insight import COLUMNS, SECTIONS, Summary, summarize
 from msmqwire.insight.groups import Groups
-from msmqwire.insight.summary import _concatenated
 from tests.cli.support import run
 from tests.insight.captures import EXAMPLES, FIRST, SECOND, THIRD, WRITER, datagram, hopped, message, stream, write
 
@@ -218,25 +217,6 @@ def test_any_form_of_columns(busy: Path, guid: Any) -> None:
         summary.add(table, pa.RecordBatch.from_arrays(columns, batch.schema.names))
     for name in SECTIONS:
         assert summary.section(name) == expected.section(name)
-
-
-def test_batches_with_many_values_in_dictionaries(busy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    captures = [busy, *EXAMPLES]
-    expected = summary_of(captures)
-    monkeypatch.setattr("msmqwire.insight.summary._FEW_VALUES", 0)
-    found = summary_of(captures, block_size=4096)
-    for name in SECTIONS:
-        assert found.section(name) == expected.section(name)
-
-
-@pytest.mark.parametrize("few", [0, 1 << 10])
-def test_dictionaries_of_batches_with_nulls(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("msmqwire.insight.summary._FEW_VALUES", few)
-    values: list[list[str | None]] = [["a", None, "b"], [None, "c", "b"], [None], []]
-    batches = [
-        pa.RecordBatch.from_arrays([pa.array(each, pa.string()).dictionary_encode()], ["name"]) for each in values
-    ]
-    assert _concatenated(batches)["name"].to_pylist() == [name for each in values for name in each]
 
 
 def test_limits_are_reported(busy: Path) -> None:
