@@ -41,10 +41,10 @@ def add_output(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", default="-", metavar="OUT", help="a file; - is standard output (default)")
 
 
-def add_jobs(parser: argparse.ArgumentParser, work: str, default: str) -> None:
-    """Add ``--jobs``, the threads that do the work."""
-    text = f"{work} in N threads; rows and their order stay the same (default: {default})"
-    parser.add_argument("-j", "--jobs", type=count_of_jobs, metavar="N", help=text)
+def add_jobs(parser: argparse.ArgumentParser, work: str, default: int | None = None) -> None:
+    """Add ``--jobs``, the threads that do the work: as many as the cores that may be used, if there is no default."""
+    text = f"{work} in N threads; rows and their order stay the same (default: {default or 'the cores it may use'})"
+    parser.add_argument("-j", "--jobs", type=count_of_jobs, default=default, metavar="N", help=text)
 
 
 def add_ports(parser: argparse.ArgumentParser) -> None:

@@ -108,7 +108,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--where", metavar="CONDITION", help="only rows for which this condition in SQL is true; needs DuckDB"
     )
     parser.add_argument("-n", "--limit", type=count, metavar="N", help="stop after N rows")
-    add_jobs(parser, "decode and encode", "the cores it may use")
+    add_jobs(parser, "decode and encode")
     parser.add_argument("--strict", action="store_true", help="report violations that a receiver discards as faults")
     parser.add_argument("--guid", choices=("text", "binary"), default="text", help="GUIDs in Parquet (default: text)")
     add_selection(parser)
@@ -279,7 +279,7 @@ def _read_options(
         dictionaries=False,
         strict=options.strict,
         jobs=jobs,
-        # What lies after the last row that is wanted need not be read
+        # With --limit less is read after the last row
         block_size=LARGE_BLOCK_SIZE if options.limit is None else BLOCK_SIZE,
     )
 

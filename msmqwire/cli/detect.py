@@ -36,7 +36,7 @@ from msmqwire.cli.arguments import add_expected, add_format, add_jobs, add_outpu
 from msmqwire.cli.console import CommandError, optional, say
 from msmqwire.cli.counts import report
 from msmqwire.cli.findings import FORMATS, write
-from msmqwire.cli.inputs import Inputs, add_captures_or_lake
+from msmqwire.cli.inputs import DECODING_THREADS, Inputs, add_captures_or_lake
 from msmqwire.cli.target import is_terminal, open_target
 from msmqwire.errors import counted
 
@@ -53,7 +53,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rules", action="store_true", help="list the rules instead")
     add_format(parser, FORMATS)
     add_output(parser)
-    add_jobs(parser, "decode", "1")
+    add_jobs(parser, "decode", DECODING_THREADS)
     add_selection(parser)
     add_quiet(parser)
 

@@ -26,6 +26,8 @@ def add_captures_or_lake(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--lake", metavar="LAKE", help="a lake of msmqwire pipeline, in place of captures")
 
 
+#: One thread reads and groups, which is most of the work: on two cores, two that decode saved no time.
+DECODING_THREADS = 1
 #: Batches of rows, each with the name of its table.
 Rows: TypeAlias = "Iterator[tuple[str, pa.RecordBatch]]"
 #: After the last batch: the lines and the exit status of reading, as ``msmqwire.cli.counts.counts`` has them.
@@ -81,8 +83,7 @@ class Inputs:
             columns={table: tuple(names) for table, names in columns.items()},
             guid="binary",
             block_size=LARGE_BLOCK_SIZE,
-            # One thread reads and groups, which is most of the work: on two cores, two that decode saved no time
-            jobs=options.jobs or 1,
+            jobs=options.jobs,
         )
         with (
             read(self.captures, how) if read else read_tables(self.captures, columns, how) as reader,

@@ -29,7 +29,7 @@ from msmqwire.cli.arguments import add_expected, add_jobs, add_quiet, add_select
 from msmqwire.cli.console import optional, say
 from msmqwire.cli.counts import report
 from msmqwire.cli.detect import detect
-from msmqwire.cli.inputs import Inputs, Rows, add_captures_or_lake
+from msmqwire.cli.inputs import DECODING_THREADS, Inputs, Rows, add_captures_or_lake
 from msmqwire.cli.target import open_target
 from msmqwire.errors import counted
 
@@ -39,7 +39,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     add_captures_or_lake(parser)
     parser.add_argument("-o", "--output", required=True, metavar="OUT", help="the page; - is standard output")
     add_expected(parser)
-    add_jobs(parser, "decode", "1")
+    add_jobs(parser, "decode", DECODING_THREADS)
     add_selection(parser)
     add_quiet(parser)
 

@@ -41,7 +41,7 @@ from msmqwire.cli.arguments import add_format, add_jobs, add_output, add_quiet, 
 from msmqwire.cli.console import CommandError, optional, say
 from msmqwire.cli.counts import report
 from msmqwire.cli.formats import FORMATS, ONE_TABLE, chosen_format, write_table
-from msmqwire.cli.inputs import Inputs, add_captures_or_lake
+from msmqwire.cli.inputs import DECODING_THREADS, Inputs, add_captures_or_lake
 from msmqwire.cli.target import open_target
 from msmqwire.errors import counted
 
@@ -57,7 +57,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     add_format(parser, FORMATS)
     add_output(parser)
     parser.add_argument("--table", metavar="NAME", help="only this table, see below")
-    add_jobs(parser, "decode", "1")
+    add_jobs(parser, "decode", DECODING_THREADS)
     add_selection(parser)
     add_quiet(parser)
 

@@ -125,7 +125,7 @@ def test_what_memory_is_taken_for_an_eviction_is_read_to_its_end() -> None:
 
 
 def test_pieces_of_many_files(tmp_path: Path) -> None:
-    """Segments of 600 files wait behind a gap: more files than the column of a block has numbers for."""
+    """Segments of 600 files wait behind a gap; the column ``file`` of a block has a byte for each row."""
     paths = []
     for number in range(600):
         path = tmp_path / f"{number:03}.pcap"
