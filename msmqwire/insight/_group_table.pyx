@@ -160,7 +160,6 @@ cdef class GroupTable:
         self.key_size = self.word_of(self.keys)
         self.width = self.key_size + 1 + self.values + AFTER_VALUES
         self.free_records()
-        self.add_block(FIRST_RECORDS)
         return 0
 
     cdef void free_records(self) noexcept:
@@ -178,8 +177,8 @@ cdef class GroupTable:
 
     cdef int make_room(self) except -1 nogil:
         """Make room for more records. Those of a full block stay where they are: a copy costs more than to add them."""
-        if self.most >= BLOCK_RECORDS:
-            return self.add_block(BLOCK_RECORDS)
+        if self.block_count == 0 or self.most >= BLOCK_RECORDS:
+            return self.add_block(BLOCK_RECORDS if self.block_count else FIRST_RECORDS)
         self.blocks[0] = <int64_t*>grown(self.blocks[0], 2 * self.most * self.width * INT64_SIZE)
         self.most *= 2
         return 0
