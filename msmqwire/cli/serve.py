@@ -63,7 +63,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import errno
 import logging
 import os
 import queue
@@ -237,21 +236,16 @@ def _listening(service: DiscoveryService) -> list[str]:
 
 
 def _start_thread(target: Callable[[], None]) -> threading.Thread:
-    """Start a thread that does not keep the process alive and receives no signals; OSError if it cannot be started."""
-    thread = threading.Thread(target=target, daemon=True)
-    # A signal that another thread receives does not wake the main thread, which waits for datagrams.
+    """As ``start_thread``, and the thread receives no signals: they would not wake the main one, which waits."""
+    from msmqwire.net.host_addresses import start_thread
+
+    if sys.platform == "win32":  # where only the main thread receives signals
+        return start_thread(target)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     try:
-        if sys.platform == "win32":  # where only the main thread receives signals
-            thread.start()
-            return thread
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-        try:
-            thread.start()
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
-    except RuntimeError:
-        raise OSError(errno.EAGAIN, "no thread can be started") from None
-    return thread
+        return start_thread(target)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextlib.contextmanager

@@ -52,7 +52,7 @@ async def addresses_of(host: str, port: int, kind: socket.SocketKind) -> list[Ad
     return list(dict.fromkeys(address_of(each[4]) for each in await found))
 
 
-def start_thread(target: Callable[[], None]) -> None:
+def start_thread(target: Callable[[], None]) -> threading.Thread:
     """Call a function in a thread that does not keep the process alive.
 
     Raises
@@ -60,10 +60,12 @@ def start_thread(target: Callable[[], None]) -> None:
     OSError
         The process may have no more threads.
     """
+    thread = threading.Thread(target=target, daemon=True)
     try:
-        threading.Thread(target=target, daemon=True).start()
+        thread.start()
     except RuntimeError:
         raise OSError(errno.EAGAIN, "no thread can be started") from None
+    return thread
 
 
 def address_of(address: Any) -> Address:
