@@ -21,6 +21,7 @@ from msmqwire.insight.groups import Groups
 from msmqwire.insight.protocols import UNKNOWN
 from msmqwire.insight.rows import Files, Rows, seen_text
 from msmqwire.insight.rules import COLUMNS, LENGTH_FIELDS, RULES, SEVERITIES, Joined, Rule
+from msmqwire.insight.waiting import WaitingBatches
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -169,6 +170,7 @@ class Detector:
         self._unknown: dict[_Ends, dict[str, Any]] = {}
         # Of the rows of each rule: what is kept of them is not a slice, which would keep all rows of its batch
         self._schemas: dict[str, pa.Schema] = {}
+        self._waiting: dict[tuple[Rule, str], WaitingBatches] = {}
 
     def add(self, table: str, batch: pa.RecordBatch) -> None:
         """Apply the rules to rows of a table, with at least its ``COLUMNS``."""
@@ -176,15 +178,29 @@ class Detector:
             return
         names = [name for name in batch.schema.names if name in (*COLUMNS[table], *_CAPTURED, "time_ns")]
         batch = batch.select(names)
+        self._files.add(batch.column("file"))
         for rule in self._rules:
             if table in rule.tables:
                 suspects = rule.suspects(batch)
                 if suspects.any():
-                    self._match(rule, table, _chosen(batch, suspects))
+                    for ready in self._ready(rule, table, _chosen(batch, suspects)):
+                        self._match(rule, table, ready)
         if self._probes:
             self._add_answers(batch)
         if self._unknown and table in _STREAMED:
             self._forget_unknown(batch)
+
+    def _ready(self, rule: Rule, table: str, suspects: pa.RecordBatch) -> list[pa.RecordBatch]:
+        """The rows to judge now; those of most rules do not wait."""
+        if not rule.columns:
+            return [suspects]
+        names = [name for name in suspects.schema.names if name in rule.columns]
+        return self._waiting.setdefault((rule, table), WaitingBatches()).add(suspects.select(names))
+
+    def _add_waiting(self) -> None:
+        for (rule, table), waiting in self._waiting.items():
+            for ready in waiting.take():
+                self._match(rule, table, ready)
 
     def _match(self, rule: Rule, table: str, batch: pa.RecordBatch) -> None:
         rows = Rows(batch, self._files)
@@ -258,12 +274,14 @@ class Detector:
 
     def findings(self) -> list[Finding]:
         """The findings, the most severe first, then in the order of the rules, those with the most packets first."""
+        self._add_waiting()
         self._add_unknown(len(self._unknown))
         rules = sorted(self._rules, key=lambda rule: SEVERITIES.index(rule.severity))
         return [finding for rule in rules if rule.name in self._groups for finding in self._of(rule)]
 
     def omitted(self) -> int:
         """The combinations of evidence that were left out because of the limit."""
+        self._add_waiting()
         return sum(groups.omitted_groups for groups in self._groups.values())
 
     def _of(self, rule: Rule) -> Iterator[Finding]:

@@ -44,6 +44,11 @@ class Files:
             self.names.append(name)
         return self._numbers[name]
 
+    def add(self, file: Any) -> None:
+        """Number the files of rows, before others that appear later, where their places are asked for only then."""
+        for name in (file.dictionary if pa.types.is_dictionary(file.type) else plain(file).unique()).to_pylist():
+            self.number(name)
+
     def places(self, file: Any, frame: Any) -> Any:
         """The places of rows from their columns ``file``, which may be a dictionary, and ``frame``."""
         encoded = file if pa.types.is_dictionary(file.type) else file.dictionary_encode()

@@ -101,6 +101,8 @@ class Rule:
         The options of a Suricata rule that finds the same in a packet; empty where none can.
     needs_expected : bool
         Without the servers that the caller expects the rule matches nothing.
+    columns : frozenset of str
+        The columns that the rule reads, if most rows are suspects: they wait, and many are judged at once.
     """
 
     name: str
@@ -116,6 +118,7 @@ class Rule:
     probe: bool = False
     suricata: str = ""
     needs_expected: bool = False
+    columns: frozenset[str] = frozenset()
 
     @property
     def identifier(self) -> int:
@@ -123,6 +126,9 @@ class Rule:
         return 1_801_001 + RULES.index(self)
 
 
+_CAPTURE = ("file", "frame", "time", "src", "src_port", "dst", "dst_port")
+# The tables of a lake have the nanoseconds of times apart
+_EVERY_ROW = frozenset({*_CAPTURE, "time_ns"})
 #: The columns that the rules need.
 COLUMNS: dict[str, tuple[str, ...]] = {
     "topology": ("type", "enterprise_id", "request_id", "site_id"),
@@ -133,10 +139,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     ),
     "sessions": ("queue_manager", "client_guid", "server_guid", "time_stamp", "operating_system"),
 }  # fmt: skip
-COLUMNS = {
-    table: ("file", "frame", "time", "src", "src_port", "dst", "dst_port", *columns, "fault")
-    for table, columns in COLUMNS.items()
-}
+COLUMNS = {table: (*_CAPTURE, *columns, "fault") for table, columns in COLUMNS.items()}
 
 
 # Suspects: which rows may match
@@ -412,6 +415,10 @@ RULES: tuple[Rule, ...] = (
         source="GUIDs in pings, connections, and messages that no routing server has processed",
         tables=("messages", "sessions"),
         suspects=_with_manager,
+        # With those that show scanners, which are no queue managers
+        columns=_EVERY_ROW
+        | {"source_queue_manager", "hop_count", "label", "destination_queue"}
+        | {"queue_manager", "client_guid", "server_guid", "time_stamp"},
         match=_cloned,
         category="Misc activity",
         joined=Joined("address", values=2),
@@ -448,6 +455,7 @@ RULES: tuple[Rule, ...] = (
         source="the judgement of msmqwire.notification, as far as captures show it",
         tables=("notifications",),
         suspects=_with("rule"),
+        columns=_EVERY_ROW | {"outcome", "rule"},
         match=_refused,
         category="Potentially Bad Traffic",
     ),

@@ -20,6 +20,7 @@ from msmqwire.insight.groups import Groups
 from msmqwire.insight.rows import FRAMES, Files, Rows
 from msmqwire.insight.sections import COLUMNS, FLOWS, SECTIONS, Section, contributions
 from msmqwire.insight.views import conversations, hosts, timeline
+from msmqwire.insight.waiting import WaitingBatches
 
 if TYPE_CHECKING:
     from msmqwire.capture.files.sources import Source
@@ -45,11 +46,6 @@ _TYPES_IN = {
 #: The groups that rows are added to; ``queues`` come from ``flows``.
 _GROUPS = {name: section for name, section in SECTIONS.items() if name != "queues"} | {"flows": FLOWS}
 _GROUPS_OF = {"queues": "flows"}
-# So many rows of a table wait to be added together: a batch of one row costs as much as one of a thousand, and groups
-# stay in the cache while many rows are added to them
-_MOST_WAITING = 1 << 15
-_MOST_BATCHES = 32
-_MOST_BYTES = 16 << 20  # a row may have thousands of properties
 
 
 def schema(name: str) -> pa.Schema:
@@ -87,8 +83,7 @@ class Summary:
             name: _groups(section, self.limits["queues" if name == "flows" else name])
             for name, section in _GROUPS.items()
         }
-        self._waiting: dict[str, list[pa.RecordBatch]] = {}
-        self._waiting_bytes: Counter[str] = Counter()
+        self._waiting: dict[str, WaitingBatches] = {}
         self._rows: Counter[str] = Counter()
 
     def __repr__(self) -> str:
@@ -112,27 +107,14 @@ class Summary:
         missing = [name for name in COLUMNS[table] if name not in names]
         if missing:
             raise KeyError(f"{table}: no column {', '.join(missing)}")
-        waiting = self._waiting.setdefault(table, [])
-        if waiting and waiting[0].schema != batch.schema:
-            self._add_waiting(table)
-        waiting.append(batch)
+        # Columns that others read would be copied
+        batch = batch.select([*COLUMNS[table], *(["time_ns"] if "time_ns" in names else [])])
+        self._files.add(batch.column("file"))
         self._rows[table] += batch.num_rows
-        self._waiting_bytes[table] += batch.get_total_buffer_size()
-        if (
-            len(waiting) >= _MOST_BATCHES
-            or sum(each.num_rows for each in waiting) >= _MOST_WAITING
-            or self._waiting_bytes[table] >= _MOST_BYTES
-        ):
-            self._add_waiting(table)
+        for ready in self._waiting.setdefault(table, WaitingBatches()).add(batch):
+            self._add(table, ready)
 
-    def _add_waiting(self, table: str) -> None:
-        """Add the batches of a table that wait."""
-        waiting = self._waiting[table]
-        batch = waiting[0] if len(waiting) == 1 else _concatenated(waiting)
-        waiting.clear()
-        self._waiting_bytes[table] = 0
-        if not batch.num_rows:
-            return
+    def _add(self, table: str, batch: pa.RecordBatch) -> None:
         rows = Rows(batch, self._files)
         time, place = rows.column("time"), Column(rows.place)
         for each in contributions(table, rows):
@@ -147,8 +129,8 @@ class Summary:
     def _table(self, name: str) -> pa.Table | None:
         """Groups with all rows so far."""
         for table, waiting in self._waiting.items():
-            if waiting:
-                self._add_waiting(table)
+            for ready in waiting.take():
+                self._add(table, ready)
         return self._groups[name].table()
 
     def section(self, name: str) -> pa.Table:
@@ -208,12 +190,6 @@ class Summary:
     def rows(self, table: str) -> int:
         """The rows of a table that were added."""
         return self._rows[table]
-
-
-def _concatenated(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    # pyarrow's stubs do not know the function
-    concatenated: pa.RecordBatch = pa.concat_batches(batches)  # type: ignore[attr-defined]
-    return concatenated
 
 
 def _groups(section: Section, limit: int) -> Groups:

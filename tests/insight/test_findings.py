@@ -80,6 +80,15 @@ def test_frames_are_those_of_the_first_file() -> None:
     assert (found.file, found.frames, found.evidence["packets"]) == ("b.pcap", [1, 2], 3)
 
 
+def test_the_first_file_is_first_though_its_rows_wait_longer() -> None:
+    same = {"src_port": 50_000, "dst_port": 1801}
+    session = {**same, "file": "a.pcap", "queue_manager": FIRST}
+    messages = [{**same, "file": "b.pcap", "source_queue_manager": FIRST, "hop_count": 0}] * 32_767
+    other = {**messages[0], "src": "10.0.0.3"}
+    (finding,) = detect(("sessions", [session]), ("messages", [*messages, other])).findings()
+    assert (finding.rule, finding.file, finding.frames) == ("cloned-queue-manager", "a.pcap", [1])
+
+
 def test_the_most_severe_findings_come_first_then_those_with_the_most_packets() -> None:
     refused = [{"outcome": outcome, "rule": outcome} for outcome in ("disregarded", "ignored", "ignored")]
     cloned = [ping(FIRST, "10.0.0.1"), ping(FIRST, "10.0.0.2")]
@@ -400,6 +409,8 @@ def test_what_waits_for_an_answer_keeps_no_other_rows(row: Any) -> None:
         ports = [number, *[50_000] * (rows - 1)]
         made = {**dict.fromkeys(schema.names), **BASE, "frame": 1, "length": (1 << 31) + 10, "after": 20}
         detector.add("messages", pa.RecordBatch.from_pylist([{**made, **row(port)} for port in ports], schema))
+    # Adds the rows that wait to be judged together
+    assert detector.omitted() == 0
     assert pa.total_allocated_bytes() - before < batches * rows
 
 

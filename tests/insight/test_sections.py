@@ -223,16 +223,11 @@ def test_records_have_times_to_the_microsecond() -> None:
     assert row["first_seen"].isoformat() == "1970-01-01T00:00:01.234567+00:00"
 
 
-def test_batches_wait_to_be_added_together() -> None:
-    """At most 32 batches, or batches of 32,768 rows together."""
+def test_the_first_file_is_first_though_its_rows_wait_longer() -> None:
     summary = Summary()
-    for waiting in (*range(1, 32), 0, 1):
-        add_to(summary, "sessions", {})
-        assert len(summary._waiting["sessions"]) == waiting
-    for rows, waiting in ((32_766, 2), (1, 0), (32_767, 1), (1, 0)):
-        add_to(summary, "sessions", *[{}] * rows)
-        assert len(summary._waiting["sessions"]) == waiting
-    assert summary.rows("sessions") == 33 + 2 * 32_768 - 1
+    add_to(summary, "sessions", {"file": "a.pcap"})
+    add_to(summary, "messages", *[{"file": "b.pcap"}] * 32_768)
+    assert [row["frames"][0]["file"] for row in summary.records("hosts")] == ["a.pcap"]
 
 
 def test_a_message_is_repeated_if_it_is_there_twice() -> None:

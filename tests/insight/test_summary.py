@@ -365,6 +365,6 @@ def test_few_rows_with_many_properties_do_not_wait_in_memory(tmp_path: Path) -> 
     summary, most = Summary(), 0
     for table, batch in read_tables(path, columns=COLUMNS, block_size=1 << 18):
         summary.add(table, batch)
-        most = max(most, sum(each.nbytes for each in summary._waiting[table]))
+        most = max(most, summary._waiting[table].nbytes)
     assert summary.rows("notifications") == 4000
     assert most < 16 << 20
