@@ -116,10 +116,18 @@ class Initiator(Session):
         self.state = SessionState.WAITING_RECONNECT
 
     def _expire(self, timer: Timer, now: float) -> None:
-        if timer is Timer.SESSION_RETRY_CONNECT:  # 3.1.6.1
-            self._events.append(ConnectionWanted())
-        else:
+        if timer is not Timer.SESSION_RETRY_CONNECT:
             super()._expire(timer, now)
+            return
+        # There may be no connection until all messages have expired
+        waiting = self.outgoing.waiting
+        kept = [position for position in waiting if not self._has_expired(position)]
+        waiting.clear()
+        waiting.extend(kept)
+        if waiting:
+            self._events.append(ConnectionWanted())  # 3.1.6.1
+        else:
+            self.state = SessionState.CLOSED
 
     def _receive_establish_connection(self, packet: mqqb.EstablishConnection, now: float) -> None:
         """[MS-MQQB] 3.1.5.3.2."""

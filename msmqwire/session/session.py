@@ -453,11 +453,16 @@ class Session(ABC):
             if self._unacked_bytes >= self.settings.max_unacknowledged_bytes:
                 return
             position = table.waiting.popleft()
-            if self._current_time() > position.expires:  # 3.1.7.1.2
-                table.remove(position)
-                self._events.append(MessageExpired(position.message_id))
-            else:
+            if not self._has_expired(position):
                 self._send_message(position, now)
+
+    def _has_expired(self, position: OutgoingMessagePosition) -> bool:
+        """Whether a message that was taken from those that wait is not to be sent any more: 3.1.7.1.2."""
+        if self._current_time() <= position.expires:
+            return False
+        self.outgoing.remove(position)
+        self._events.append(MessageExpired(position.message_id))
+        return True
 
     def _send_message(self, position: OutgoingMessagePosition, now: float) -> None:
         """[MS-MQQB] 3.1.7.1.3."""

@@ -25,6 +25,7 @@ from msmqwire.cli.queues import chosen_queues, file_stem
 from msmqwire.errors import FormatNameError
 from msmqwire.mqqb import UserMessage as Message
 from tests.cli.support import COMMAND, msmqwire
+from tests.net.session_wire import free_port
 from tests.reference.mqqb_session_packets import (
     ConnectionParameters,
     EstablishConnection,
@@ -40,13 +41,6 @@ QUEUE = r"DIRECT=TCP:127.0.0.1\private$\orders"
 GUID = uuid.UUID(int=5)
 PEER = uuid.UUID(int=6)
 NIL = uuid.UUID(int=0)
-
-
-def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
-        return port
 
 
 @contextlib.contextmanager

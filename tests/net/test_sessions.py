@@ -13,6 +13,7 @@ from msmqwire import mqqb, net
 from msmqwire.errors import SessionError
 from msmqwire.net.session_server import network_of
 from msmqwire.session import CloseReason, Event, MessageLimit, MessageReceived, SessionClosed, Settings
+from tests.net.session_wire import free_port
 from tests.reference.mqqb_session_packets import (
     ConnectionParameters,
     EstablishConnection,
@@ -372,6 +373,16 @@ def test_expired_messages_are_reported_once() -> None:
 
     asyncio.run(main())
     assert store.bodies == [b"a"]
+
+
+def test_messages_to_a_host_that_refuses_connections_expire() -> None:
+    async def main() -> None:
+        async with asyncio.timeout(30), net.connect("127.0.0.1", free_port()) as client:
+            await client.send(mqqb.UserMessage(destination_queue=QUEUE, time_to_reach_queue=0))
+            with pytest.raises(SessionError, match="1 message expired"):
+                await client.acknowledged()
+
+    asyncio.run(main())
 
 
 def test_closed_client() -> None:

@@ -390,6 +390,29 @@ def test_expired_message_is_not_sent() -> None:
     assert len(initiator.outgoing) == 1
 
 
+def test_messages_expire_while_there_is_no_connection() -> None:
+    """Those that have not are the reason for another attempt."""
+    clock = [1000.0]
+    initiator = Initiator(OWN, wall_clock=lambda: clock[0])
+    for lifetime in (5, 1, 5):
+        initiator.send(message(time_to_reach_queue=lifetime), 0.0)
+    for now, events in (
+        (1000.0, [ConnectionWanted()]),
+        (1002.0, [MessageExpired(2), ConnectionWanted()]),
+        (1006.0, [MessageExpired(1), MessageExpired(3)]),
+    ):
+        clock[0] = now
+        deadline = initiator.next_deadline()
+        assert deadline is not None
+        assert initiator.handle_deadline(deadline) == events
+        assert initiator.connection_lost(deadline, "refused") == []
+    assert (len(initiator.outgoing), initiator.outgoing.size, initiator.next_deadline()) == (0, 0, None)
+    initiator.send(message(), 10.0)
+    deadline = initiator.next_deadline()
+    assert deadline is not None
+    assert initiator.handle_deadline(deadline) == [ConnectionWanted()]
+
+
 def test_message_that_expires_as_it_is_sent_is_reported_at_once() -> None:
     """Its event does not wait for a timer or the peer."""
     initiator = open_initiator(Initiator(OWN, wall_clock=iter((1000.5, 1001.0)).__next__))
