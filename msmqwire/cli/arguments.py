@@ -26,6 +26,8 @@ _CLOCK = re.compile(r"(\d\d?):(\d\d)(?::(\d\d))?")
 _DAY = 86_400_000_000_000
 _REFUSALS_SHOWN = 3
 
+PING_PORT = 3527  # net.PING_PORT, which imports asyncio
+
 CAPTURE_HELP = "a capture, a folder of captures, a pattern or a URI; - is standard input"
 
 
@@ -50,6 +52,18 @@ def add_jobs(parser: argparse.ArgumentParser, work: str, default: int | None = N
 def add_ports(parser: argparse.ArgumentParser) -> None:
     """Add ``--ports``."""
     parser.add_argument("--ports", type=ports, metavar="N,N", help="read these ports instead of the table's own")
+
+
+def add_ping(parser: argparse.ArgumentParser, text: str) -> None:
+    """Add ``--ping`` and ``--ping-port``, which ``ping_port`` reads."""
+    parser.add_argument("--ping", action="store_true", help=text)
+    parser.add_argument("--ping-port", type=port, metavar="N", help=f"--ping at another UDP port than {PING_PORT}")
+
+
+def ping_port(options: argparse.Namespace) -> int | None:
+    """The UDP port of pings; None if there are to be none."""
+    chosen: int | None = options.ping_port
+    return PING_PORT if chosen is None and options.ping else chosen
 
 
 def add_selection(parser: argparse.ArgumentParser) -> None:

@@ -40,7 +40,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any
 
-from msmqwire.cli.arguments import add_format, add_output, add_quiet, input_file
+from msmqwire.cli.arguments import PING_PORT, add_format, add_output, add_quiet, input_file
 from msmqwire.cli.console import CommandError, say
 from msmqwire.cli.target import is_terminal, open_target
 from msmqwire.errors import counted
@@ -53,7 +53,6 @@ if TYPE_CHECKING:
 _TABLES = ("topology", "notifications", "messages", "sessions")
 #: The columns of the addresses of a packet, and their defaults: addresses of RFC 5737.
 _PLACE = {"src": "192.0.2.1", "src_port": 49152, "dst": "192.0.2.2", "dst_port": 1801}
-_PING_PORT = 3527
 #: The columns that are equal in the rows of one packet.
 _PACKET = ("file", "frame", "stream_offset", "src", "src_port", "dst", "dst_port")
 
@@ -223,7 +222,7 @@ def _flow(row: Row) -> Flow:
     """The sender and the receiver of the packet of a row."""
     from msmqwire.capture.files.writing import Flow
 
-    place = {**_PLACE, "dst_port": _PING_PORT if row.get("kind") == "ping" else _PLACE["dst_port"]}
+    place = {**_PLACE, "dst_port": PING_PORT if row.get("kind") == "ping" else _PLACE["dst_port"]}
     place |= {column: row[column] for column in place if row.get(column) is not None}
     for column in ("src", "dst"):
         if not isinstance(place[column], str):

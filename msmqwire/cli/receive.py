@@ -40,7 +40,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from msmqwire.cli import signals
-from msmqwire.cli.arguments import add_quiet, count, guid, host_name, port, port_or_free, seconds
+from msmqwire.cli.arguments import add_ping, add_quiet, count, guid, host_name, ping_port, port_or_free, seconds
 from msmqwire.cli.console import CommandError, say
 from msmqwire.cli.descriptors import most_connections
 from msmqwire.cli.enterprise import add_directory
@@ -83,8 +83,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--count", type=count, metavar="N", help="end after N messages")
     parser.add_argument("--seconds", type=seconds, metavar="S", help="end after S seconds")
-    parser.add_argument("--ping", action="store_true", help="answer pings of senders")
-    parser.add_argument("--ping-port", type=port, default=3527, metavar="N", help="the UDP port (default: 3527)")
+    add_ping(parser, "answer pings of senders")
     parser.add_argument("-o", "--output", metavar="DIR", help="a file for each queue in this folder")
     parser.add_argument(
         "--notifications", action="store_true", help="apply change notifications, and print what they changed"
@@ -157,8 +156,9 @@ async def _start(server: SessionServer, hosts: Sequence[str], options: argparse.
 
     try:
         await server.start()
-        if options.ping:
-            await server.answer_pings(options.ping_port)
+        pinged = ping_port(options)
+        if pinged is not None:
+            await server.answer_pings(pinged)
     except OSError as error:
         await server.close()
         place = error.filename or f"{', '.join(hosts)} port {options.port}"

@@ -37,7 +37,7 @@ from concurrent.futures import CancelledError
 from typing import TYPE_CHECKING, Any
 
 from msmqwire.cli import signals
-from msmqwire.cli.arguments import add_quiet, count, input_file, port
+from msmqwire.cli.arguments import add_ping, add_quiet, count, input_file, ping_port
 from msmqwire.cli.console import CommandError, say
 from msmqwire.cli.enterprise import open_directory
 from msmqwire.cli.next_hops import add_connection, find_destination
@@ -67,8 +67,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--count", type=count, metavar="N", help="send the message N times (default: 1)")
     add_connection(parser)
-    parser.add_argument("--ping", action="store_true", help="ask with a ping before each connection")
-    parser.add_argument("--ping-port", type=port, default=3527, metavar="N", help="the UDP port (default: 3527)")
+    add_ping(parser, "ask with a ping before each connection")
     add_quiet(parser)
 
 
@@ -129,9 +128,8 @@ def _file(name: str) -> bytes:
 async def _send(options: argparse.Namespace, destination: Destination, message: UserMessage | None) -> int:
     """Send a message, or without one the rows of standard input; wait for the acknowledgments."""
     total = None if message is None else options.count or 1
-    ping_port = options.ping_port if options.ping else None
     with message_progress(total, wanted=not options.quiet) as show:
-        async with sending(options, destination, show, ping_port=ping_port) as session:
+        async with sending(options, destination, show, ping_port=ping_port(options)) as session:
             if message is None:
                 await _send_rows(session, options, destination)
             else:

@@ -18,7 +18,8 @@ from msmqwire.mqqb import SecurityHeader
 from msmqwire.net import ping
 from msmqwire.session import Acceptor, Initiator, MessageReceived, Settings
 from tests.cli.support import COMMAND, EXAMPLES, msmqwire, refused
-from tests.cli.test_sessions import Peer, free_port, receiving
+from tests.cli.test_sessions import Peer, receiving
+from tests.net.session_wire import free_port
 
 LEDGER = "ba000000-0000-4000-8000-0000000000c7"
 ORDERS, INVOICES, MORE = (f"0e000000-0000-4000-8000-00000000000{number}" for number in (1, 2, 9))

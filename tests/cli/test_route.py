@@ -11,8 +11,8 @@ import pytest
 from msmqwire.cli import resolve
 from msmqwire.directory import MemoryDirectory
 from tests.cli.support import EXAMPLES, refused, run
-from tests.cli.test_sessions import free_port
 from tests.directory.enterprise import enterprise
+from tests.net.session_wire import free_port
 from tests.routing.enterprises import Changed
 
 ENTERPRISE = EXAMPLES / "enterprise.toml"

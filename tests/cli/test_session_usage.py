@@ -319,7 +319,7 @@ def test_files_by_queue(tmp_path: Path) -> None:
 def test_ping() -> None:
     """2.1.2, 3.1.7.7"""
     ping_port = free_port()
-    with receiving("--ping", "--ping-port", str(ping_port)) as (_, port):
+    with receiving("--ping-port", str(ping_port)) as (_, port):
         Wire.connect("127.0.0.1", port).close()
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
             asking.settimeout(0.2)
