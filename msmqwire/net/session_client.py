@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from types import TracebackType
 from typing import NamedTuple, Self
@@ -62,7 +61,8 @@ class SessionClient:
     Parameters
     ----------
     host : str or sequence of NextHop
-        The queue manager, or the next hops to it, which are tried in turn.
+        The queue manager, or the next hops to it, the best one first: each new session begins with it, and tries the
+        others in turn where it fails.
     port : int
         The TCP port of all of them.
     identifier : uuid.UUID, optional
@@ -110,12 +110,13 @@ class SessionClient:
     ) -> None:
         if not 0 < port < 65536:
             raise ValueError(f"port is {port}: not from 1 to 65535")
-        self._hops = deque([NextHop(host)] if isinstance(host, str) else host)
+        self._hops = [NextHop(host)] if isinstance(host, str) else list(host)
         if not self._hops:
             raise ValueError("host names no next hop")
         if not all(hop.host for hop in self._hops):
             # It would be an address of this computer
             raise ValueError("the name of a host is empty")
+        self._hop = 0
         self._port = port
         self._ping_port = ping_port
         self._handler = handler
@@ -251,6 +252,7 @@ class SessionClient:
     async def _wait_for_retry(self) -> None:
         """Wait until the Session Retry Connect Timer expires, which a new message starts if the session is closed."""
         while (deadline := self._session.next_deadline()) is None and not self._is_closing:
+            self._hop = 0  # 3.1.5.2.1; after a failure the next one follows, 3.1.6.1
             self._changed.clear()
             await self._changed.wait()
         if deadline is not None:
@@ -258,8 +260,8 @@ class SessionClient:
 
     async def _connect(self) -> None:
         loop = asyncio.get_running_loop()
-        hop = self._hops[0]
-        self._hops.rotate(-1)
+        hop = self._hops[self._hop]
+        self._hop = (self._hop + 1) % len(self._hops)
         try:
             if self._ping_port is not None:
                 await self._ping(hop.host, self._ping_port)

@@ -149,6 +149,32 @@ def test_next_hops_are_tried_in_turn() -> None:
     assert store.bodies == [b"a"]
 
 
+@pytest.mark.long
+def test_a_session_after_an_idle_one_begins_with_the_first_next_hop() -> None:
+    """3.1.5.2.1: the next one is for sessions that failed."""
+    first, second = Store(), Store()
+
+    async def main() -> None:
+        async with (
+            net.serve(first, "127.0.0.1", port=0) as server,
+            net.serve(second, "127.0.0.2", port=server.port),
+            net.connect(
+                [net.NextHop("127.0.0.1"), net.NextHop("127.0.0.2")],
+                server.port,
+                settings=Settings(cleanup_timeout=1),
+            ) as client,
+        ):
+            for body in (b"a", b"b"):
+                async with asyncio.timeout(60):
+                    while client.is_open:
+                        await asyncio.sleep(0.05)
+                await client.send(message(body, recoverable=True))
+                await client.acknowledged()
+
+    asyncio.run(main())
+    assert (first.bodies, second.bodies) == ([b"a", b"b"], [])
+
+
 def test_ping_before_a_connection() -> None:
     store = Store()
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
