@@ -58,9 +58,10 @@ def open_socket(address: Address) -> socket.socket:
         opened.setblocking(False)
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _WAITING)
         opened.bind(address)
-    except OSError as error:
+    except BaseException as error:
         opened.close()
-        error.filename = _text(address)
+        if isinstance(error, OSError):
+            error.filename = _text(address)
         raise
     return opened
 
@@ -108,6 +109,8 @@ class DiscoveryService:
     ------
     OSError
         An address cannot be listened on.
+    ValueError
+        A port is not from 0 to 65535.
     """
 
     def __init__(
@@ -135,7 +138,7 @@ class DiscoveryService:
         self._selector.register(self._woken, selectors.EVENT_READ)
         try:
             self.listen(addresses)
-        except OSError:
+        except BaseException:
             self.close()
             raise
 
@@ -161,9 +164,14 @@ class DiscoveryService:
         ------
         OSError
             An address cannot be used. The previous addresses are restored; one that cannot be is tried again and again.
+        ValueError
+            A port is not from 0 to 65535. The previous addresses stay.
         """
-        self.server.unanswerable = _broadcast_addresses()
         wanted = list(dict.fromkeys(addresses))
+        for _, port in wanted:
+            if not 0 <= port < 65536:
+                raise ValueError(f"port is {port}: not from 0 to 65535")
+        self.server.unanswerable = _broadcast_addresses()
         # Closed first: an old address may conflict with a new one, as 127.0.0.1 does with 0.0.0.0
         left = {address: bound for address, bound in self._bound.items() if address not in wanted}
         fresh = [address for address in wanted if address not in self._bound]
@@ -172,7 +180,7 @@ class DiscoveryService:
         try:
             for address in fresh:
                 self._open(address, address)
-        except OSError:
+        except BaseException:
             for address in fresh:
                 self._close(address)
             for address, bound in left.items():

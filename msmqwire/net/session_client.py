@@ -56,7 +56,8 @@ class NextHop(NamedTuple):
 class SessionClient:
     r"""Sends messages to one queue manager; connects when there are some, and again after a broken connection.
 
-    Use it as a context manager: leaving it waits until all messages are acknowledged. Or call ``close``.
+    Use it as a context manager: leaving it waits until all messages are acknowledged, and raises what ``handler`` or
+    ``watch`` raised. Or call ``close``.
 
     Parameters
     ----------
@@ -165,6 +166,8 @@ class SessionClient:
             The message is transactional, too large, or cannot be written.
         SessionError
             The queue manager refused the session, or the client is closed.
+        RuntimeError
+            The handler calls it while too many are not acknowledged: no acknowledgment is read until it returns.
         """
         while self._is_full():
             await self._wait()
@@ -184,6 +187,8 @@ class SessionClient:
         ------
         SessionError
             The queue manager refused the session, or messages expired before they were sent since the last call.
+        RuntimeError
+            The handler calls it: no acknowledgment is read until it returns.
         """
         while self.unacknowledged:
             self._check()
@@ -195,7 +200,14 @@ class SessionClient:
             raise SessionError(f"{counted(expired, 'message')} expired before the queue manager took them")
 
     async def close(self) -> None:
-        """Close the session and the connection; messages that are not acknowledged are lost here."""
+        """Close the session and the connection; messages that are not acknowledged are lost here.
+
+        Raises
+        ------
+        RuntimeError
+            The handler calls it, for which it would wait.
+        """
+        self._refuse_handler("close() waits")
         self._is_closing = True
         self._changed.set()
         if self._link is not None:
@@ -216,6 +228,8 @@ class SessionClient:
                 await self.acknowledged()
         finally:
             await self.close()
+        if kind is None:
+            self._raise_error()
 
     def _is_full(self) -> bool:
         outgoing, settings = self._session.outgoing, self._session.settings
@@ -226,11 +240,21 @@ class SessionClient:
             raise SessionError(self._refusal)
         if self._is_closing:
             raise SessionError("the client is closed")
-        if self._task is not None and self._task.done():
+        self._raise_error()
+
+    def _raise_error(self) -> None:
+        """Raise what ended the connections: an exception of the handler, or of the watcher."""
+        if self._task is not None and self._task.done() and not self._task.cancelled():
             self._task.result()
+
+    def _refuse_handler(self, waits: str) -> None:
+        """Raise an error instead of a wait of the handler for itself."""
+        if self._task is not None and self._task is asyncio.current_task():
+            raise RuntimeError(f"{waits} until the handler returns: call it in another task")
 
     async def _wait(self) -> None:
         """Wait until something has happened on the session."""
+        self._refuse_handler("no acknowledgment is read")
         self._check()
         self._changed.clear()
         await self._changed.wait()

@@ -158,7 +158,11 @@ class SessionServer:
         ------
         OSError
             An address cannot be bound.
+        RuntimeError
+            It listens already.
         """
+        if self._listening:
+            raise RuntimeError("the server listens already: entering its context calls start()")
         opened: list[socket.socket] = []
         try:
             for host in self._hosts:
@@ -189,7 +193,15 @@ class SessionServer:
             self._pings.append(server)
 
     async def close(self) -> None:
-        """Acknowledge what each peer is owed (S18), and close all sessions; end them at once if it is cancelled."""
+        """Acknowledge what each peer is owed (S18), and close all sessions; end them at once if it is cancelled.
+
+        Raises
+        ------
+        RuntimeError
+            The handler calls it, for which it would wait.
+        """
+        if asyncio.current_task() in self._sessions:
+            raise RuntimeError("close() waits until the handler returns: call it in another task")
         try:
             await self._stop_listening()
             async with self._lock:

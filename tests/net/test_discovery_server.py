@@ -144,6 +144,24 @@ def test_a_service_that_cannot_listen_closes_what_it_opened() -> None:
     assert [one.fileno() for one in opened] == [-1]
 
 
+@pytest.mark.parametrize("wanted", [("127.0.0.1", 65536), ("127.0.0.1", -1), ("\udc80", 0)])
+def test_an_address_that_no_socket_can_have_leaves_those_of_before(wanted: Address) -> None:
+    opened: list[socket.socket] = []
+
+    def opener(address: Address) -> socket.socket:
+        opened.append(open_socket(address))
+        return opened[-1]
+
+    with pytest.raises((ValueError, TypeError), match=r"port is .*: not from 0 to 65535|encoding of hostname failed"):
+        DiscoveryService(server(), [LOOPBACK, wanted], opener=opener)
+    assert [one.fileno() for one in opened if one.fileno() != -1] == []
+    with DiscoveryService(server(), [LOOPBACK]) as service:
+        before = service.addresses
+        with pytest.raises((ValueError, TypeError)):
+            service.listen([wanted])
+        assert service.addresses == before
+
+
 # --- sending fails ---
 
 

@@ -7,7 +7,7 @@ import contextlib
 import errno
 import logging
 import socket
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import pytest
@@ -146,6 +146,80 @@ def test_an_error_of_the_system_in_the_handler_of_a_client_is_raised() -> None:
             with pytest.raises(OSError, match="No space left on device"):
                 await client.send(message())
             await client.close()
+
+    asyncio.run(main())
+
+
+async def call_in_handler_of_client(act: Callable[[net.SessionClient], Awaitable[object]]) -> None:
+    """Leave the context of a client whose handler, called after all messages of the client are acknowledged, acts."""
+    called = asyncio.Event()
+
+    async def handle(_: Sequence[MessageReceived]) -> None:
+        called.set()
+        await act(client)
+
+    async with (
+        asyncio.timeout(DEADLINE),
+        net.serve(Store(), port=0) as server,
+        net.connect("127.0.0.1", server.port, handler=handle) as client,
+    ):
+        await client.send(message(recoverable=True))
+        await client.acknowledged()
+        (session,) = server._sessions.values()
+        session.acceptor.send(message(), asyncio.get_running_loop().time())
+        session.link.flush_soon()
+        await called.wait()
+
+
+def test_leaving_a_client_raises_the_error_of_its_handler() -> None:
+    async def fail(_: net.SessionClient) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(OSError, match="No space left on device"):
+        asyncio.run(call_in_handler_of_client(fail))
+
+
+async def send_and_wait(client: net.SessionClient) -> None:
+    await client.send(message(recoverable=True))
+    await client.acknowledged()
+
+
+@pytest.mark.parametrize("act", [net.SessionClient.close, send_and_wait])
+def test_the_handler_of_a_client_cannot_wait_for_itself(act: Callable[[net.SessionClient], Awaitable[object]]) -> None:
+    with pytest.raises(RuntimeError, match="until the handler returns: call it in another task"):
+        asyncio.run(call_in_handler_of_client(act))
+
+
+def test_the_handler_of_a_server_cannot_wait_for_itself() -> None:
+    errors: list[str] = []
+
+    async def main() -> None:
+        async def store(_: Sequence[MessageReceived]) -> None:
+            try:
+                await server.close()
+            except RuntimeError as error:
+                errors.append(str(error))
+
+        async with (
+            asyncio.timeout(DEADLINE),
+            net.serve(store, port=0) as server,
+            net.connect("127.0.0.1", server.port) as client,
+        ):
+            await client.send(message(recoverable=True))
+
+    asyncio.run(main())
+    assert errors == ["close() waits until the handler returns: call it in another task"]
+
+
+def test_a_server_that_listens_is_not_started_again() -> None:
+    async def main() -> None:
+        async with net.serve(Store(), port=0) as server:
+            port = server.port
+            with pytest.raises(RuntimeError, match="listens already"):
+                await server.start()
+            assert server.port == port
+        async with server:  # after close it is
+            assert server.addresses
 
     asyncio.run(main())
 
