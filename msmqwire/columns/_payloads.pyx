@@ -39,9 +39,16 @@ cdef const uint8_t* EMPTY = <const uint8_t*>b""
 cdef bytes bytes_of(object data):
     """A copy of the bytes of a buffer. Its items may be of any type but Python objects, and need not be contiguous."""
     cdef object view = PyMemoryView_FromObject(data)
+    if is_number_or_text(view.obj):
+        raise TypeError(f"{type(view.obj).__name__} of numpy is not bytes-like: its buffer is its memory")
     if getattr(getattr(view.obj, "dtype", None), "hasobject", False):
         raise TypeError("an array of Python objects is not bytes-like: it holds their addresses")
     return bytes(view)
+
+
+cdef bint is_number_or_text(object data) except -1:
+    """Whether it is a scalar of numpy that has a buffer and is no bytes."""
+    return isinstance(data, np.generic) and not isinstance(data, (bytes, np.void))
 
 
 cdef tuple immutable_view(object data):
@@ -455,8 +462,7 @@ cdef Payloads from_items(object payloads, bint texts):
                 item = items[i] = (<str>item).encode("utf-8", "surrogatepass")
                 span[i].data = <const uint8_t*>PyBytes_AS_STRING(item)
                 size = PyBytes_GET_SIZE(item)
-        # The buffer of a text or number of numpy is its memory
-        elif PyObject_CheckBuffer(item) and (not isinstance(item, np.generic) or isinstance(item, (bytes, np.void))):
+        elif PyObject_CheckBuffer(item) and not is_number_or_text(item):
             view = PyMemoryView_FromObject(item)
             size = PyMemoryView_GET_BUFFER(view).len
             if size <= LARGEST_PAYLOAD:  # no decoder reads a larger one

@@ -1,3 +1,5 @@
 """Written by `make build` from the annotations in _bodies.pyx; do not edit."""
 
-def read_body(body: bytes, body_type: int, encrypted: bool) -> tuple[str, str | None]: ...
+from typing_extensions import Buffer
+
+def read_body(body: Buffer, body_type: int, encrypted: bool) -> tuple[str, str | None]: ...

@@ -3,16 +3,20 @@
 What takes more than copying, such as numbers and text beyond ASCII, is left to ``readable.py``.
 """
 
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_FromStringAndSize
 from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint32_t
 from libc.string cimport memcpy, memset
 
+from msmqwire.columns._payloads cimport bytes_of
 from msmqwire.wire.cursor cimport load_u16, load_u64
 from msmqwire.wire._sid cimport format_sid, largest_sid_text
 from msmqwire.wire._utf16 cimport utf16_to_utf8
 
 from msmqwire.mqqb.readable import BODY_FORMATS, UTF16_TYPES, VALUE_SIZES, untyped_text, value_text
+
+if False:  # for type checkers: see stubs.py
+    from typing_extensions import Buffer
 
 cdef enum:
     BODY_TYPE_NUMBERS = 0x100   # numbers of types of values are smaller
@@ -37,8 +41,10 @@ for number, size in VALUE_SIZES.items():
     VALUE_BYTES[<size_t>number] = size
 
 
-def read_body(bytes body not None, body_type: int, bint encrypted) -> tuple[str, str | None]:
+def read_body(body: Buffer, body_type: int, bint encrypted) -> tuple[str, str | None]:
     """The format of a body, one of ``BODY_FORMATS``, and its text; None where it has none.
+
+    The body may be any bytes-like object, such as ``body`` of a message or a value of the column ``body``.
 
     A body whose BodyType says neither text nor value, or does not fit, is text when all of it is UTF-8 or, after a byte
     order mark or before ``<``, UTF-16, without control characters. U+0000 at the end are left out.
@@ -51,7 +57,8 @@ def read_body(bytes body not None, body_type: int, bint encrypted) -> tuple[str,
     (('xml', '<order/>'), ('value', '17'))
     """
     cdef uint32_t known = body_type if body_type in VALUE_SIZES or body_type in UTF16_TYPES else 0
-    return format_and_text(<const uint8_t*>body, <size_t>len(body), known, encrypted)
+    cdef bytes copied = body if PyBytes_CheckExact(body) else bytes_of(body)
+    return format_and_text(<const uint8_t*>copied, <size_t>len(copied), known, encrypted)
 
 
 cdef tuple format_and_text(const uint8_t* body, size_t size, uint32_t body_type, bint encrypted):

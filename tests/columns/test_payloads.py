@@ -13,7 +13,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from msmqwire import Payloads, mqsd
+from msmqwire import Payloads, mqcn, mqqb, mqsd
 from tests.columns import arrow_consumer
 from tests.columns.formats import Format, each_format
 from tests.columns.rows import contents
@@ -156,6 +156,9 @@ def test_payloads_of_other_libraries(form: Any) -> None:
 def test_memory_of_numpy_scalars_is_no_payload(item: Any) -> None:
     with pytest.raises(TypeError, match=f"payload 1 is {type(item).__name__}, not bytes-like or None"):
         Payloads.of([b"ab", item])
+    for decode in (mqsd.decode, mqcn.decode, mqqb.decode):
+        with pytest.raises(TypeError, match=f"{type(item).__name__} of numpy is not bytes-like"):
+            decode(item)
 
 
 def test_bytes_and_nulls_of_numpy() -> None:

@@ -181,6 +181,8 @@ def test_packets_of_sessions(class_: Any, values: dict[str, Any]) -> None:
         ({"body": "text"}, "body"),
         ({"body": 5}, "body"),
         ({"body": np.array([b"an address"], object)}, "body"),
+        ({"body": np.str_("text")}, "body"),
+        ({"extension_data": np.float64(5)}, "extension_data"),
         ({"priority": np.array([1])}, "priority"),
         ({"body": bytes(1 << 22)}, "PacketSize"),
         ({"allocation_body_size": 1, "body": b"ab"}, "AllocationBodySize"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -138,6 +139,12 @@ def test_bodies_of_a_batch_read_as_one_alone(bodies: list[tuple[bytes, int, bool
     batch.validate(full=True)
     found = zip(*(batch[name].to_pylist() for name in ("body_format", "body_text", "body_type_name")), strict=True)
     assert list(found) == [(*read_body(*body), BODY_TYPES.get(body[1])) for body in bodies]
+
+
+@pytest.mark.parametrize("form", [bytearray, memoryview, lambda body: np.frombuffer(body, np.uint8)[::-1][::-1]])
+def test_a_body_may_be_any_buffer(form: Any) -> None:
+    """As ``body`` of a message is a view, and a value of its column an array."""
+    assert read_body(form(b"<order/>"), 0, False) == ("xml", "<order/>")
 
 
 @given(
