@@ -31,11 +31,14 @@ cdef class Batch:
     cdef size_t whole_count  # rows of incomplete payloads
     cdef size_t holders      # Arrow consumers and encoders: while there are any it is not overwritten
     cdef bint writing        # a kernel is at work, perhaps without the GIL
+    cdef size_t readers      # threads that read the payloads, perhaps without the GIL
+    cdef bint forgotten      # the payloads were released
 
     cdef int hold_payloads(self, Payloads payloads) except -1
     cdef int readable(self) except -1
     cdef Batch head(self, size_t rows)
     cdef int derive(self, str column) except -1
+    cdef int derive_presence(self, uint32_t bit) except -1
     cdef Buffer payloads_of_rows(self)
     cdef tuple rows_of_payloads(self)
     cdef bint wants(self, str column)
@@ -55,6 +58,10 @@ cdef class ArrowForm:
 
 
 cdef class Hold:
+    cdef Batch batch
+
+
+cdef class Reading:
     cdef Batch batch
 
 

@@ -60,6 +60,21 @@ cdef class Hold:
             self.batch.holders -= 1
 
 
+cdef class Reading:
+    """Prevents that the payloads of a Batch are released, as long as it exists: a ValueError if they already were."""
+
+    def __cinit__(self, Batch batch):
+        batch.readable()
+        if batch.forgotten:
+            raise ValueError("forget_payloads() released the payloads of the batch: decode them again")
+        self.batch = batch
+        batch.readers += 1
+
+    def __dealloc__(self):
+        if self.batch is not None:
+            self.batch.readers -= 1
+
+
 cdef class Batch:
     """The columns of many decoded payloads, a row for each.
 
@@ -103,7 +118,8 @@ cdef class Batch:
 
     def _repr_html_(self) -> str:
         self.readable()
-        return html_table(repr(self), python_rows(self.head(SHOWN_ROWS).to_arrow(guid="text")))
+        rows = [] if self.forgotten else python_rows(self.head(SHOWN_ROWS).to_arrow(guid="text"))
+        return html_table(repr(self), rows)
 
     def _ipython_key_completions_(self) -> list[str]:
         return list(self.columns)
@@ -177,10 +193,19 @@ cdef class Batch:
         """Boolean array: the rows in which the packet carries ``name``; elsewhere the column is null.
 
         ``name`` may be one of the table's ``presence_bits`` as well.
+
+        Raises
+        ------
+        ValueError
+            No such column.
+        KeyError
+            The column is derived from others, and was not requested.
         """
         self.readable()
         if name in self.table.presence_bits:
-            return presence_of(self) & self.table.presence_bits[name] != 0
+            bit = self.table.presence_bits[name]
+            self.derive_presence(bit)
+            return presence_of(self) & bit != 0
         (column,) = self.table.select([name])
         if name == "fault":
             present = np.zeros(self.length, bool)
@@ -188,8 +213,7 @@ cdef class Batch:
             return present
         if "presence" not in self.buffers:
             return np.ones(self.length, bool)
-        if column.derived:
-            self.derive(name)
+        self.derive_presence(column.presence)
         present = presence_of(self) & (column.presence or DECODED) != 0
         if self.whole_count:
             wholes = np.frombuffer(self.buffers["wholes"], WHOLE_DTYPE, self.whole_count)
@@ -241,6 +265,11 @@ cdef class Batch:
             16 bytes in RFC 9562 order, the ``arrow.uuid`` extension type, or canonical lower-case text.
         dictionaries : bool
             Enumerations, addresses, files and queues are dictionaries of their values; if false, strings.
+
+        Raises
+        ------
+        ValueError
+            ``forget_payloads`` released the payloads that columns lie in, or ``guid`` is something else.
         """
         cdef ArrowForm form = arrow_form(self, guid, dictionaries)
         cdef Hold hold = Hold(self)
@@ -262,16 +291,29 @@ cdef class Batch:
         return pa.RecordBatchReader.from_batches(batch.schema, [batch]).__arrow_c_stream__(requested_schema)
 
     def forget_payloads(self) -> None:
-        """Release the payloads, which an Arrow export does not need; views of text and bytes can no longer be read."""
+        """Release the payloads, which Arrow exports that were made do not need.
+
+        Afterwards columns of text, bytes and queues cannot be read or exported, and the batch cannot be encoded: a
+        ValueError.
+
+        Raises
+        ------
+        BufferError
+            Another thread is decoding, exporting or encoding the batch.
+        """
         self.readable()
+        if self.readers:
+            raise BufferError("the payloads of the batch are being read by another thread")
         self.payloads = NO_PAYLOADS
         self.groups = None
+        self.forgotten = True
 
     # --- for kernels ---
 
     cdef int hold_payloads(self, Payloads payloads) except -1:
         """Take the payloads that are about to be decoded, a row for each until a kernel says otherwise."""
         self.payloads = payloads
+        self.forgotten = False
         self.groups = None
         self.length = payloads.table.count
         self.fault_count = 0
@@ -309,6 +351,16 @@ cdef class Batch:
 
     cdef int derive(self, str column) except -1:
         """Make the values of a column that the kernel did not write; batches of protocols override this."""
+        return 0
+
+    cdef int derive_presence(self, uint32_t bit) except -1:
+        """Make the columns without which a bit of presence is not known; KeyError if they were not requested."""
+        columns = [column for column in self.table.all_columns if column.presence == bit]
+        if not all([column.derived for column in columns]):  # the kernel has written it
+            return 0
+        for column in columns:
+            require_requested(self, column.name)
+            self.derive(column.name)
         return 0
 
     cdef Buffer payloads_of_rows(self):
@@ -352,9 +404,12 @@ cdef class Batch:
 
     cdef ArrowNode arrow_tree(self, ArrowForm form):
         cdef ArrowNode root
+        cdef Reading _reading
+        columns = [column for column in self.table.all_columns if column.name in self.selected]
+        if any([column.type.in_payload for column in columns]):
+            _reading = Reading(self)
         cdef Buffer rows = self.payloads_of_rows()
         root = arrow_node("", "+s", <Py_ssize_t>self.length, None, 0, [])
-        columns = [column for column in self.table.all_columns if column.name in self.selected]
         for column in columns:
             self.derive(column.name)  # which may write presence
         form.validity = validity_of(self.buffers.get("presence"), self.table.presence_width, self.length)
@@ -467,6 +522,8 @@ def gathered(column: views.SpanColumn, places: NDArray[np.integer]) -> tuple[NDA
     """
     cdef Payloads payloads = column.payloads
     cdef size_t count = <size_t>len(places)
+    if count and not payloads.table.count:
+        raise ValueError("forget_payloads() released the payloads of the batch: decode them again")
     spans = np.empty(count, SPAN_DTYPE)
     spans["offset"], spans["length"] = column.offset[places], column.length[places]
     cdef Buffer where = buffer_of_bytes(spans.tobytes())

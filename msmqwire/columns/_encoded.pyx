@@ -4,7 +4,7 @@ from cpython.ref cimport PyObject
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, uint8_t
 
-from msmqwire.columns._batch cimport Batch, Hold
+from msmqwire.columns._batch cimport Batch, Hold, Reading
 from msmqwire.columns._buffer cimport allocate
 from msmqwire.columns._payloads cimport Payloads, attach_offsets32
 from msmqwire.columns.payload_table cimport LARGEST_PAYLOAD
@@ -70,6 +70,7 @@ cdef object unusable(Batch batch, str field, size_t row):
 cdef Encoded encode_rows(Encoder encoder, Batch batch, Encoded out):
     """The payloads of all rows, in the memory of ``out`` where that is large enough."""
     cdef Hold _hold = Hold(batch)
+    cdef Reading _reading = Reading(batch)
     cdef size_t written
     encoder.batch = batch
     encoder.payloads = &batch.payloads.table

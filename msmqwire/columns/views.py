@@ -122,9 +122,14 @@ class SpanColumn:
         """All values as Python has them, str or bytes; None where the payload is null. A missing value is empty."""
         owners = self.owners(np.arange(len(self))).tolist()
         return [
-            None if (payload := self.payloads[owner]) is None else self._value(payload[start : start + length])
+            None if (payload := self._payload(owner)) is None else self._value(payload[start : start + length])
             for owner, start, length in zip(owners, self.offset.tolist(), self.length.tolist(), strict=True)
         ]
+
+    def _payload(self, owner: int) -> memoryview | None:
+        if owner >= len(self.payloads):  # an IndexError would end a loop over the column without a value
+            raise ValueError("forget_payloads() released the payloads of the batch: decode them again")
+        return self.payloads[owner]
 
     def _value(self, value: memoryview) -> Any:
         return bytes(value)
@@ -133,7 +138,7 @@ class SpanColumn:
         row = range(len(self))[index]
         start, length = int(self.offset[row]), int(self.length[row])
         (owner,) = self.owners(np.array([row])).tolist()
-        payload = self.payloads[owner]
+        payload = self._payload(owner)
         if payload is None:
             raise ValueError(f"payload {owner} is null and holds no value")
         return np.frombuffer(payload, np.uint8, length, start)

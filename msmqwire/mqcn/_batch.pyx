@@ -8,7 +8,7 @@ from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, uint8_t, uint32_t
 from libc.string cimport memcmp, memcpy, memset
 
-from msmqwire.columns._batch cimport DECODED, Batch, Hold
+from msmqwire.columns._batch cimport DECODED, Batch, Hold, Reading
 from msmqwire.columns._convert cimport TextSpan
 from msmqwire.columns._decoder cimport Decoder, decode_payloads
 from msmqwire.columns._layout cimport Columns, Layout, find_columns, place_of, put_fault
@@ -322,7 +322,7 @@ cdef class NotificationBatch(Batch):
     @property
     def messages(self) -> NDArray[np.int32]:
         """The rows of message ``i`` are ``messages[i]`` to ``messages[i + 1]``; every message has at least one."""
-        self.readable()
+        cdef Reading _reading = Reading(self)
         return self.rows_of_payloads()[0]
 
     def property(self, propid: int) -> PropertyColumn:
@@ -340,12 +340,15 @@ cdef class NotificationBatch(Batch):
             The PROPID is unknown.
         """
         cdef Hold _hold = Hold(self)
+        cdef Reading _reading = Reading(self)
         if not self.wants("properties"):
             raise KeyError("'properties' is not among the requested columns")
         return gather_property(self, propid)
 
     cdef int derive(self, str column) except -1:
+        cdef Reading _reading
         if column == "properties" and "properties[].ints[]" not in self.counts:
+            _reading = Reading(self)
             derive_members(self)
         return 0
 

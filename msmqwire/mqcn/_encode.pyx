@@ -10,7 +10,7 @@ from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, uint8_t, uint32_t
 from libc.string cimport memcpy
 
-from msmqwire.columns._batch cimport Batch, Hold
+from msmqwire.columns._batch cimport Batch, Hold, Reading
 from msmqwire.columns._convert cimport TextSpan
 from msmqwire.columns._encoded cimport Encoded, encode_packets, payload_bytes, reserve_encoded, unusable
 from msmqwire.columns._layout cimport find_columns
@@ -155,6 +155,7 @@ def encode_batch(
     cdef uint32_t refused = NEVER_WRITTEN
     cdef Rows rows
     cdef Hold _hold
+    cdef Reading _reading
     if not isinstance(messages, Batch):
         return encode_packets(lambda one: encode(one, closing_space=closing_space, enforce=enforce), messages)
     batch = messages
@@ -163,6 +164,7 @@ def encode_batch(
     if not all([batch.wants(name) for name in NEEDED]):
         raise ValueError(f"encoding a batch needs its columns {', '.join(NEEDED)}")
     _hold = Hold(batch)
+    _reading = Reading(batch)
     count = batch.payloads.table.count
     # A message keeps its length, except for the space that closes ObjectGuid
     out = reserve_encoded(count, payload_bytes(batch) + 2 * count + HEADER_SIZE, out)

@@ -10,7 +10,7 @@ from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, uint32_t
 from libc.string cimport memset
 
-from msmqwire.columns._batch cimport Batch
+from msmqwire.columns._batch cimport Batch, Reading
 from msmqwire.columns._buffer cimport Buffer, allocate
 from msmqwire.columns._convert cimport TextSpan
 from msmqwire.columns._decoder cimport Decoder, decode_payloads
@@ -106,7 +106,7 @@ cdef class MessageBatch(Batch):
         cdef size_t count = 0
         cdef uint32_t row
         cdef const uint32_t[::1] chosen
-        self.readable()
+        cdef Reading _reading = Reading(self)
         if not (self.wants("notification") and self.wants("body")):
             raise KeyError("the columns notification and body are needed, and were not requested")
         to_notify_queue = np.flatnonzero(self.is_present("notification"))

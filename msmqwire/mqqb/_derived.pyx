@@ -7,10 +7,9 @@ from libc.stddef cimport size_t
 from libc.stdint cimport INT32_MAX, int32_t, uint8_t, uint32_t
 from libc.string cimport memcpy, memset
 
-from msmqwire.columns._batch cimport DECODED, Batch, Hold
+from msmqwire.columns._batch cimport DECODED, Batch, Hold, Reading
 from msmqwire.columns._buffer cimport Buffer, allocate
 from msmqwire.columns._convert cimport TextSpan
-from msmqwire.columns._payloads cimport Payloads
 from msmqwire.columns.payload_table cimport PayloadTable, Span, payload_at
 from msmqwire.mqqb._bodies cimport ANY_BODY, NO_TEXT, SID, Origin, find_body, largest_text, read_any, write_text
 from msmqwire.mqqb._kernel cimport HAS_PROPERTIES, HAS_SECURITY_ID, SECURITY_ID, SENDER, Packet
@@ -47,8 +46,8 @@ cdef int derive_column(Batch batch, object column) except -1:
     cdef Rows rows
     # Meanwhile no other thread decodes into the batch, or releases its payloads
     cdef Hold _hold = Hold(batch)
-    cdef Payloads payloads = batch.payloads
-    rows.payloads = &payloads.table
+    cdef Reading _reading = Reading(batch)
+    rows.payloads = &batch.payloads.table
     rows.presence = <const uint32_t*>batch.data("presence")
     rows.count = batch.length
     cdef Buffer numbers = allocate(rows.count)

@@ -60,6 +60,17 @@ def test_one_derived_column_alone(name: str) -> None:
     assert [made.spark for made in spark_columns([column])] == [StringType()]
 
 
+def test_presence_of_a_derived_column_needs_the_column() -> None:
+    """It is not known before its values are, and was said to be missing in all rows."""
+    packets = [mqqb.encode(mqqb.UserMessage(body=b"<order/>"))]
+    assert mqqb.decode_batch(packets).is_present("HAS_BODY_TEXT").tolist() == [True]
+    some = mqqb.decode_batch(packets, columns=["label"])
+    for name in ("body_text", "HAS_BODY_TEXT", "sender_sid", "body_type_name"):
+        with pytest.raises(KeyError, match="is not among the requested columns: label"):
+            some.is_present(name)
+    assert some.is_present("body").tolist() == some.is_present("body_format").tolist() == [True]
+
+
 def test_a_batch_that_is_written_again_makes_them_again() -> None:
     batch = mqqb.decode_batch([message("one"), message("two")])
     assert [batch["body_text"].text(row) for row in range(2)] == ["one", "two"]
