@@ -308,6 +308,36 @@ def test_the_command(root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert (status, last) == (1, f"msmqwire: {tmp_path}: is not a lake: msmqwire pipeline makes one\n")
 
 
+@pytest.mark.parametrize(
+    ("name", "cause"),
+    [
+        ("file", "{}: is not a folder, so it is not a lake: msmqwire pipeline makes one"),
+        ("s3://", "'{}' names no lake: give a folder or a URI"),
+        ("ftp+x://host/lake", "{}: no lake can be there: Unknown scheme: ftp+x. "),
+    ],
+)
+def test_names_that_no_lake_can_have(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, cause: str) -> None:
+    """The cause is one line, whatever is to be done with the lake."""
+    (tmp_path / "file").touch()
+    place = name if "://" in name else str(tmp_path / name)
+    for action in (["lake", "optimize", place], ["lake", "repair", place], ["summary", "--lake", place]):
+        status, text, said = cli.main(action), *capsys.readouterr()
+        assert (status, text, len(said.splitlines())) == (1, "", 1)
+        assert said.startswith(f"msmqwire: {cause.format(place)}")
+
+
+def test_a_checkpoint_that_cannot_be_written(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As where the disk is full, which deltalake reports as an error of its own."""
+    table = Lake(Storage.of(root)).table("topology")
+    table.merge()
+    version = DeltaTable(root / "topology").version()
+    (root / "topology" / "_delta_log" / f"{version:020}.checkpoint.parquet").mkdir()
+    status, _, said = cli.main(["lake", "optimize", str(root)]), *capsys.readouterr()
+    assert (status, len(said.splitlines())) == (1, 1)
+    assert said.startswith(f"msmqwire: {root}/topology: a checkpoint of its log cannot be written: ")
+    assert lake.check(root) == []
+
+
 # In an object store
 
 

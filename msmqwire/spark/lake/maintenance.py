@@ -40,7 +40,9 @@ def optimize(lake: str | os.PathLike[str], *, lake_options: LakeOptions | None =
     Raises
     ------
     LakeError
-        It is not a lake.
+        It is not a lake, or cannot be written.
+    OSError
+        It cannot be written.
     """
     store = Lake(Storage.of(lake, lake_options))
     counts = {}
@@ -49,7 +51,7 @@ def optimize(lake: str | os.PathLike[str], *, lake_options: LakeOptions | None =
         if table.exists:
             before = len(table.active())
             table.merge()
-            table.delta.create_checkpoint()
+            table.checkpoint()
             counts[name] = before, len(table.active())
     return counts
 

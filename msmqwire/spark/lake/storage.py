@@ -66,18 +66,20 @@ class Storage:
         Raises
         ------
         LakeError
-            The name is empty, or deltalake cannot open tables in a folder of this name.
+            The name is empty or that of a file, or deltalake cannot open tables in a folder of this name.
         """
         text = local_path(os.fspath(lake))
-        if not text:
-            # An absolute path of it would be the current folder
-            raise LakeError("'' names no lake: give a folder or a URI")
+        # The absolute path of an empty name would be the current folder
+        if not text or ("://" in text and not text.partition("://")[2].strip("/")):
+            raise LakeError(f"{text!r} names no lake: give a folder or a URI")
         if "://" in text:
             return cls(text.rstrip("/"), dict(options or {}))
         path = os.path.abspath(text)
         # Windows has backslashes in every path
         if found := _MISREAD.search(path.replace(os.sep, "/")):
             raise LakeError(f"{path!r}: deltalake cannot open a folder whose path has {found[0]!r}; choose another")
+        if os.path.lexists(path) and not os.path.isdir(path):
+            raise LakeError(f"{path}: is not a folder, so it is not a lake: msmqwire pipeline makes one")
         return cls(path, dict(options or {}))
 
     @property
@@ -228,9 +230,13 @@ def one_line(error: Exception) -> str:
 
 @lru_cache(maxsize=8)
 def _file_system(uri: str, options: str) -> fs.FileSystem:
+    from deltalake.exceptions import DeltaError
     from deltalake.fs import DeltaStorageHandler
 
-    return fs.PyFileSystem(DeltaStorageHandler(uri, json.loads(options)))
+    try:
+        return fs.PyFileSystem(DeltaStorageHandler(uri, json.loads(options)))
+    except DeltaError as error:
+        raise LakeError(f"{uri}: no lake can be there: {one_line(error)}") from None
 
 
 def _sync(path: str) -> None:

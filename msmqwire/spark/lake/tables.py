@@ -289,6 +289,19 @@ class LakeTable:
             if len(merged) == count:
                 return
 
+    def checkpoint(self) -> None:
+        """Write a checkpoint of the log, from which readers start.
+
+        Raises
+        ------
+        LakeError
+            It cannot be written.
+        """
+        try:
+            self.delta.create_checkpoint()
+        except DeltaError as error:
+            raise LakeError(f"{self.path}: a checkpoint of its log cannot be written: {one_line(error)}") from None
+
     def replace(self, choose: Callable[[], list[Replacement]]) -> None:
         """Replace files by those that a function has written; again when the table has changed meanwhile."""
         while replacements := self.current(choose):
