@@ -486,3 +486,18 @@ def test_settings_of_a_frame(
     frame = payload_frame(spark, [None]).withColumn("Fault", lit(""))
     with pytest.raises(error, match=message):
         decode_frame(frame, table=table, **{"payload": "payload", **settings})
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ("topology", "the payloads of topology are one column, and this call has 2"),
+        ("notifications", "the payloads of notifications are one column, and this call has 2"),
+        (None, "GUIDs are one column, and this call has 2"),
+    ],
+)
+def test_pandas_calls_with_other_columns(spark: SparkSession, table: str | None, message: str) -> None:
+    function = guid_text_udf(form="pandas") if table is None else decoder_udf(table, form="pandas")
+    spark.udf.register("pandas_function", function)
+    with pytest.raises(PythonException, match=f"TypeError: {re.escape(message)}"):
+        spark.sql("SELECT pandas_function(X'00', X'00')").collect()

@@ -243,6 +243,10 @@ class GuidFormatter(Sent):
         self.failfast = _is_failfast(mode)
         self.rows = 0
 
+    def values(self, column: Any) -> Payloads:
+        """The GUIDs of a column of Arrow, or of a list."""
+        return _payloads(column, Payloads.of, BinaryType(), "GUIDs")
+
     def format(self, guids: Payloads) -> Any:
         """The texts of a batch; null where a value is not a GUID.
 
@@ -264,4 +268,4 @@ class GuidFormatter(Sent):
     def arrow(self, batches: Iterator[pa.Array]) -> Iterator[pa.Array]:  # type: ignore[type-arg]
         """The body of an Arrow UDF."""
         for guids in batches:
-            yield self.format(_payloads(guids, Payloads.of, BinaryType(), "GUIDs"))
+            yield self.format(self.values(guids))

@@ -9,7 +9,6 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from msmqwire.columns import Payloads
 from msmqwire.spark.executors import Sent
 from msmqwire.spark.functions.decoder import Decoder, GuidFormatter
 
@@ -25,6 +24,11 @@ class _ArrowColumn(pd.arrays.ArrowExtensionArray):
         return self
 
 
+def _items(column: Any) -> Any:
+    """The values of a column; a call without a column, or with several, has a tuple, which is refused later."""
+    return column if isinstance(column, tuple) else column.tolist()
+
+
 @dataclass(frozen=True)
 class PandasDecoder(Sent):
     """The decoder of a function, for columns of pandas."""
@@ -34,15 +38,15 @@ class PandasDecoder(Sent):
     def structs(self, batches: Iterator[pd.Series]) -> Iterator[pd.DataFrame]:
         """A frame has no null rows, so all members of a null payload are null."""
         for payloads in batches:
-            rows, _ = self.decoder.decode(self.decoder.values(payloads.tolist()))
+            rows, _ = self.decoder.decode(self.decoder.values(_items(payloads)))
             columns = {name: _ArrowColumn(array) for name, array in zip(rows.schema.names, rows.columns, strict=True)}
             yield pd.DataFrame(columns, copy=False)
 
     def lists(self, batches: Iterator[pd.Series]) -> Iterator[pd.Series]:
         """The result of a null payload is null."""
         for payloads in batches:
+            given = self.decoder.values(_items(payloads))
             missing = payloads.isna().to_numpy()
-            given = self.decoder.values(payloads.tolist())
             array = self.decoder.array(given, pa.array(missing) if missing.any() else None)
             yield pd.Series(_ArrowColumn(array), copy=False)
 
@@ -56,7 +60,7 @@ class PandasGuidFormatter(Sent):
     def texts(self, batches: Iterator[pd.Series]) -> Iterator[pd.Series]:
         """The result of a null GUID is null."""
         for guids in batches:
-            yield pd.Series(_ArrowColumn(self.formatter.format(Payloads.of(guids.tolist()))), copy=False)
+            yield pd.Series(_ArrowColumn(self.formatter.format(self.formatter.values(_items(guids)))), copy=False)
 
 
 def pandas_body(one: Decoder | GuidFormatter) -> Callable[..., Any]:
