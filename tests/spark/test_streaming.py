@@ -81,6 +81,36 @@ def test_one_named_capture_that_was_just_begun(
     same(as_dicts(spark.read.parquet(str(tmp_path / "table"))), serial([capture]))
 
 
+@pytest.mark.parametrize("available_now", [False, True])
+@pytest.mark.parametrize(
+    ("schema", "options", "message"),
+    [
+        ("fil string", {}, "'fil': no such column of topology; it has file, "),
+        (None, {"lake": "lake"}, "lake: a lake is read by queries, not by streams; a stream reads captures"),
+    ],
+)
+def test_streams_that_cannot_be_read(
+    spark: SparkSession,
+    tmp_path: Path,
+    schema: str | None,
+    options: dict[str, str],
+    message: str,
+    *,
+    available_now: bool,
+) -> None:
+    """The message ends with the cause."""
+    reader = spark.readStream.format("msmq").options(**options)
+    if schema is not None:
+        reader = reader.schema(schema)
+    rows = reader.load() if "lake" in options else reader.load(str(tmp_path))
+    writer = rows.writeStream.format("parquet").option("checkpointLocation", str(tmp_path / "log"))
+    writer = writer.trigger(availableNow=True) if available_now else writer
+    with pytest.raises(StreamingQueryException) as refusal:
+        writer.start(str(tmp_path / "table")).awaitTermination()
+    assert f"ValueError: {message}" in str(refusal.value)
+    assert "UnboundLocalError" not in str(refusal.value)
+
+
 @pytest.mark.long
 def test_a_query_that_goes_on(spark: SparkSession, tmp_path: Path) -> None:
     """In batches of bounded size while a capture comes, and aggregated as any other stream may be."""

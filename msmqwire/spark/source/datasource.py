@@ -51,11 +51,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, cast
+from typing import Any, cast
 
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
 from msmqwire.capture.files.listing import check_paths, opened
@@ -65,9 +66,6 @@ from msmqwire.spark.schema import SparkColumn, struct_type
 from msmqwire.spark.source.options import SourceOptions, described, is_lake, of_table
 from msmqwire.spark.source.planning import CapturePart, CapturePartition, plan
 from msmqwire.spark.source.scan import Scan, converted, describe_problems
-
-if TYPE_CHECKING:
-    from msmqwire.spark.source.following import MsmqStreamReader
 
 log = logging.getLogger(__name__)
 
@@ -104,15 +102,35 @@ class MsmqDataSource(Sent, DataSource):
         options = SourceOptions.of(given)
         return MsmqReader(options, chosen_columns(options.table, options.columns, schema))
 
-    def streamReader(self, schema: StructType) -> MsmqStreamReader:  # noqa: N802 (Spark's name)
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 (Spark's name)
         """A reader that follows rotating captures, for ``spark.readStream``."""
         from msmqwire.spark.source.following import MsmqStreamReader
 
         given = of_table(schema, self.options)
-        if is_lake(given):
-            raise ValueError("lake: a lake is read by queries, not by streams; a stream reads captures")
-        options = SourceOptions.of(given)
-        return MsmqStreamReader(options, chosen_columns(options.table, options.columns, schema))
+        try:
+            if is_lake(given):
+                raise ValueError("lake: a lake is read by queries, not by streams; a stream reads captures")
+            options = SourceOptions.of(given)
+            return MsmqStreamReader(options, chosen_columns(options.table, options.columns, schema))
+        except ValueError as error:
+            return _RefusedStream(error)
+
+
+class _RefusedStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Raises an error at its first call; without a reader, Spark 4.3 adds an UnboundLocalError of its own."""
+
+    def __init__(self, error: ValueError) -> None:
+        self._error = error
+
+    def _refuse(self, *_: Any, **__: Any) -> Any:
+        raise self._error
+
+    initialOffset = _refuse  # noqa: N815 (Spark's names)
+    getDefaultReadLimit = _refuse  # noqa: N815
+    prepareForTriggerAvailableNow = _refuse  # noqa: N815
+    latestOffset = _refuse  # noqa: N815
+    partitions = _refuse
+    read = _refuse
 
 
 @dataclass(frozen=True)
