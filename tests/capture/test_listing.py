@@ -251,6 +251,38 @@ def test_a_server_that_knows_no_ranges() -> None:
         server.server_close()
 
 
+class Refusing(BaseHTTPRequestHandler):
+    """Answers with the status that the path names."""
+
+    def do_HEAD(self) -> None:
+        self.send_error(int(self.path.strip("/")))
+
+    def do_GET(self) -> None:
+        self.do_HEAD()
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def test_a_server_that_does_not_say_whether_there_is_a_file() -> None:
+    """It is another error than that of a file that is not there."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Refusing)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    base = f"http://127.0.0.1:{server.server_port}"
+    try:
+        with pytest.raises(FileNotFoundError, match="no capture matches"):
+            find_files(f"{base}/404")
+        for status, reason in ((403, "Forbidden"), (503, "Service Unavailable")):
+            with pytest.raises(OSError, match=f"cannot be looked up: {status} {reason}") as caught:
+                find_files(f"{base}/{status}")
+            assert (caught.value.errno, caught.value.filename) == (errno.EIO, f"{base}/{status}")
+    finally:
+        server.shutdown()
+        server.server_close()
+    with pytest.raises(OSError, match=r"cannot be looked up: Cannot connect to host 127\.0\.0\.1"):
+        find_files(f"{base}/404")
+
+
 def test_a_file_that_is_gone(store: ObjectStore) -> None:
     for name, options in (("s3://captures/gone.pcap", store.options), (store.url("gone.pcap"), None)):
         with pytest.raises(FileNotFoundError, match=r"gone\.pcap"):

@@ -30,6 +30,11 @@ _NATIVE = {
 }
 
 
+# Answers of an HTTP server that do not say whether there is a file
+_REFUSALS = frozenset({401, 403, 407, 429})
+_SERVER_ERRORS = 500
+
+
 class Entry(NamedTuple):
     """A file or a folder: its URI, its size in bytes, and the time of its last change, if known."""
 
@@ -57,9 +62,32 @@ class RemoteStore:
         self._files, self._root = _file_system(self._base, json.dumps(dict(options or {}), sort_keys=True))
 
     def lookup(self, uri: str) -> Entry | None:
-        """The file or folder of a URI; None if there is none."""
-        info = self._files.get_file_info(self._path(uri))
-        return None if info.type == fs.FileType.NotFound else self._entry(info)
+        """The file or folder of a URI; None if there is none.
+
+        Raises
+        ------
+        OSError
+            The server cannot be reached, or does not say.
+        """
+        path = self._path(uri)
+        info = self._files.get_file_info(path)
+        if info.type != fs.FileType.NotFound:
+            return self._entry(info)
+        if uri.startswith(("http://", "https://")):
+            self._check_answer(uri, path)
+        return None
+
+    def _check_answer(self, uri: str, path: str) -> None:
+        """Raise the error that fsspec takes for a missing file: no connection, no permission, a failing server."""
+        files: Any = self._files
+        try:
+            files.handler.fs.info(path)
+        except FileNotFoundError as error:
+            cause: Any = error.__cause__
+            status = getattr(cause, "status", None)
+            if cause is not None and (status is None or status in _REFUSALS or status >= _SERVER_ERRORS):
+                reason = cause if status is None else f"{status} {cause.message}"
+                raise OSError(errno.EIO, f"cannot be looked up: {reason}", uri) from None
 
     def entries(self, uri: str, *, recursive: bool = False) -> list[Entry]:
         """The content of a folder, and of its subfolders if ``recursive``, by name; empty if there is none."""
