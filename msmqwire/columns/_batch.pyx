@@ -30,7 +30,7 @@ from msmqwire.columns.display import SHOWN_ROWS, html_table, names_shown, python
 from msmqwire.columns.schema import (
     ADDRESS, ASCII, BOOL, BYTES, FORMAT_NAME, GUID, TEXT, UTF8, Enumeration, Flags, ListOf, StructOf
 )
-from msmqwire.columns.views import FAULT_DTYPE, SPAN_DTYPE, FaultEntry, ListColumn, TextColumn, Utf8Column
+from msmqwire.columns.views import FAULT_DTYPE, RELEASED, SPAN_DTYPE, FaultEntry, ListColumn, TextColumn, Utf8Column
 from msmqwire.wire.codes import FAULT_NAMES
 
 if False:  # for type checkers: see stubs.py
@@ -66,7 +66,7 @@ cdef class Reading:
     def __cinit__(self, Batch batch):
         batch.readable()
         if batch.forgotten:
-            raise ValueError("forget_payloads() released the payloads of the batch: decode them again")
+            raise ValueError(RELEASED)
         self.batch = batch
         batch.readers += 1
 
@@ -269,7 +269,8 @@ cdef class Batch:
         Raises
         ------
         ValueError
-            ``forget_payloads`` released the payloads that columns lie in, or ``guid`` is something else.
+            ``forget_payloads`` has released the payloads, which text, bytes and queues are parts of; or ``guid`` is
+            none of the three.
         """
         cdef ArrowForm form = arrow_form(self, guid, dictionaries)
         cdef Hold hold = Hold(self)
@@ -523,7 +524,7 @@ def gathered(column: views.SpanColumn, places: NDArray[np.integer]) -> tuple[NDA
     cdef Payloads payloads = column.payloads
     cdef size_t count = <size_t>len(places)
     if count and not payloads.table.count:
-        raise ValueError("forget_payloads() released the payloads of the batch: decode them again")
+        raise ValueError(RELEASED)
     spans = np.empty(count, SPAN_DTYPE)
     spans["offset"], spans["length"] = column.offset[places], column.length[places]
     cdef Buffer where = buffer_of_bytes(spans.tobytes())

@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from msmqwire.columns._payloads import Payloads
 
+#: The error of columns whose payloads are gone.
+RELEASED = "forget_payloads() released the payloads of the batch: decode them again"
+
 FAULT_DTYPE = np.dtype(
     [
         ("row", "<u4"),
@@ -128,7 +131,7 @@ class SpanColumn:
 
     def _payload(self, owner: int) -> memoryview | None:
         if owner >= len(self.payloads):  # an IndexError would end a loop over the column without a value
-            raise ValueError("forget_payloads() released the payloads of the batch: decode them again")
+            raise ValueError(RELEASED)
         return self.payloads[owner]
 
     def _value(self, value: memoryview) -> Any:
