@@ -25,6 +25,7 @@ from msmqwire.session import (
     MessagesAcknowledged,
     SessionClosed,
     SessionOpened,
+    SessionState,
     Settings,
 )
 from msmqwire.wire.guids import NIL
@@ -172,6 +173,8 @@ class SessionClient:
         while self._is_full():
             await self._wait()
         self._check()
+        if self._session.state is SessionState.CLOSED:
+            self._hop = 0  # 3.1.5.2.1; after a failure the next one follows, 3.1.6.1
         message_id = self._session.send(message, asyncio.get_running_loop().time())
         if self._task is None:
             self._task = asyncio.create_task(self._run())
@@ -276,7 +279,6 @@ class SessionClient:
     async def _wait_for_retry(self) -> None:
         """Wait until the Session Retry Connect Timer expires, which a new message starts if the session is closed."""
         while (deadline := self._session.next_deadline()) is None and not self._is_closing:
-            self._hop = 0  # 3.1.5.2.1; after a failure the next one follows, 3.1.6.1
             self._changed.clear()
             await self._changed.wait()
         if deadline is not None:

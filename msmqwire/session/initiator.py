@@ -121,7 +121,7 @@ class Initiator(Session):
             return
         # There may be no connection until all messages have expired
         waiting = self.outgoing.waiting
-        kept = [position for position in waiting if not self._has_expired(position)]
+        kept = [position for position in waiting if not self._remove_if_expired(position)]
         waiting.clear()
         waiting.extend(kept)
         if waiting:

@@ -453,11 +453,11 @@ class Session(ABC):
             if self._unacked_bytes >= self.settings.max_unacknowledged_bytes:
                 return
             position = table.waiting.popleft()
-            if not self._has_expired(position):
+            if not self._remove_if_expired(position):
                 self._send_message(position, now)
 
-    def _has_expired(self, position: OutgoingMessagePosition) -> bool:
-        """Whether a message that was taken from those that wait is not to be sent any more: 3.1.7.1.2."""
+    def _remove_if_expired(self, position: OutgoingMessagePosition) -> bool:
+        """Count a message out that has expired, which was taken from those that wait: 3.1.7.1.2."""
         if self._current_time() <= position.expires:
             return False
         self.outgoing.remove(position)
