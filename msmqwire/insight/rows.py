@@ -45,7 +45,7 @@ class Files:
         return self._numbers[name]
 
     def add(self, file: Any) -> None:
-        """Number the files of rows, before others that appear later, where their places are asked for only then."""
+        """Number the files of rows that wait, so that files of later rows come after them."""
         for name in (file.dictionary if pa.types.is_dictionary(file.type) else plain(file).unique()).to_pylist():
             self.number(name)
 

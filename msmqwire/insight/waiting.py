@@ -40,7 +40,7 @@ class WaitingBatches:
         """The batches that wait, in one; none if no row waits."""
         batches, rows = self._batches, self.rows
         self._batches, self.rows, self.nbytes = [], 0, 0
-        if len(batches) < 2:
-            return batches if rows else []
+        if not rows:
+            return []
         # pyarrow's stubs do not know the function
-        return [pa.concat_batches(batches)] if rows else []  # type: ignore[attr-defined]
+        return batches if len(batches) == 1 else [pa.concat_batches(batches)]  # type: ignore[attr-defined]

@@ -317,7 +317,7 @@ def test_the_command(root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[s
     ],
 )
 def test_names_that_no_lake_can_have(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, cause: str) -> None:
-    """The cause is one line, whatever is to be done with the lake."""
+    """Each command ends with one line, which says why."""
     (tmp_path / "file").touch()
     place = name if "://" in name else str(tmp_path / name)
     for action in (["lake", "optimize", place], ["lake", "repair", place], ["summary", "--lake", place]):

@@ -62,7 +62,7 @@ class RemoteStore:
         self._files, self._root = _file_system(self._base, json.dumps(dict(options or {}), sort_keys=True))
 
     def lookup(self, uri: str) -> Entry | None:
-        """The file or folder of a URI; None if there is none.
+        """What a URI names, a file or a folder; None if the server has neither.
 
         Raises
         ------
