@@ -3,8 +3,8 @@
 # All of it happens in .venv, which is made on first use and brought up to date when pyproject.toml or setup.py
 # changes; the extensions are built in place and rebuilt when their sources change. So a second `make test` goes
 # straight to the tests. `make clean` starts over, which a change of interpreter needs
-# (`make clean && make PYTHON=python3.13 test`); `make MSMQWIRE_BUILD=trace build` chooses another build,
-# `make clean && make LOCKED=1 test` installs the versions and hashes of requirements.lock.
+# (`make clean && make PYTHON=python3.13 test`); `make MSMQWIRE_BUILD=trace build` chooses another build. What is
+# installed has the versions and hashes of requirements.lock; `make clean && make LOCK= test` takes the newest.
 
 SHELL := /bin/sh
 PYTHON ?= python3
@@ -13,12 +13,11 @@ VENV := .venv
 PY := $(VENV)/bin/python
 DONE := $(VENV)/done
 USERS := build/users
+LOCK := requirements.lock
 
 LAKE ?= lake
 CAPTURES ?= examples/*.pcap examples/*.pcapng
 
-export PIP_DISABLE_PIP_VERSION_CHECK := 1
-export PIP_ROOT_USER_ACTION := ignore
 # Spark on this machine alone; without it, a host name that does not resolve keeps it from starting.
 export SPARK_LOCAL_IP ?= 127.0.0.1
 
@@ -38,6 +37,8 @@ help: ## list the commands
 ##### what a user runs
 
 .PHONY: run
+# A few rows: what the JVM would compile better is not worth its compilation
+run: export SPARK_SUBMIT_OPTS ?= -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
 run: check $(DONE)/venv ## decode the sample captures through Spark on local[*] and show the tables
 	$(AT_ONCE) $(DONE)/spark $(DONE)/built
 	$(PY) -P examples/run_pipeline.py --lake $(LAKE) $(CAPTURES)
@@ -152,9 +153,12 @@ package: $(DONE)/package build ## build sdist and wheel, install the wheel with 
 release: $(DONE)/package $(DONE)/test sbom ## check version, changelog and working tree, and build what is published into dist/
 	$(PY) -m tests.release
 
+# One lock for every Python that pyproject.toml names and every system
 .PHONY: lock
-lock: $(DONE)/maintain ## pin what the gate installs, with hashes (ARGS=--upgrade: newest versions), and list the licences
-	CUSTOM_COMPILE_COMMAND="make lock" MSMQWIRE_BUILD=none $(PY) -m piptools compile --quiet $(ARGS) pyproject.toml
+lock: $(DONE)/venv ## pin what the commands install, with hashes (ARGS=--upgrade: newest versions), and list the licences
+	$(BUILD_REQUIREMENTS) | $(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+		--no-annotate --no-header $(foreach extra,$(subst $(COMMA), ,$(EXTRAS)),--extra $(extra)) \
+		$(ARGS) pyproject.toml - --output-file requirements.lock
 	@$(MAKE) --no-print-directory licences
 
 .PHONY: licences
@@ -174,11 +178,8 @@ sbom: $(USERS)/done ## write the bill of materials of what users install, dist/s
 
 # An environment of msmqwire[all] alone, in the versions of the lock
 $(USERS)/done: requirements.lock pyproject.toml | $(DONE)/maintain
-	rm -rf $(USERS)
-	$(PYTHON) -m venv --without-pip $(USERS)
-	sed -n 's/^\([^ #]*==[^ ]*\).*/\1/p' requirements.lock > $(USERS)/versions.txt
-	MSMQWIRE_BUILD=none $(PY) -m pip --python $(USERS) install --quiet --no-compile \
-		--constraint $(USERS)/versions.txt '.[all]'
+	$(PYTHON) -m venv --clear --without-pip $(USERS)
+	MSMQWIRE_BUILD=none $(VENV)/bin/uv pip install --quiet --python $(USERS) --constraint requirements.lock '.[all]'
 	@touch $@
 
 .PHONY: clean
@@ -189,14 +190,15 @@ clean: ## remove .venv and everything that was built
 
 ##### the environment
 
-# Python compiles what is imported: most modules of what is installed never are
-PIP = $(PY) -m pip install --quiet --no-compile
+UV = $(VENV)/bin/uv pip install --quiet --python $(PY) $(addprefix --constraint ,$(LOCK))
 
 # Extras are installed without compiling (MSMQWIRE_BUILD=none): the extensions are built in place, once, below.
-INSTALL = PYTHONWARNINGS=ignore MSMQWIRE_BUILD=none $(PIP) --no-build-isolation --editable
+# pyspark has only a source; compressing it into a wheel, to unpack it again, would take as long as all the rest.
+INSTALL = MSMQWIRE_BUILD=none $(UV) --no-build-isolation-package msmqwire --no-build-isolation-package pyspark \
+	--config-settings-package pyspark:--build-option=--compression=stored --editable
 
 $(DONE)/%: $(DONE)/venv pyproject.toml setup.py
-	@echo "installing msmqwire[$*] into $(VENV) (a minute or two the first time)"
+	@echo "installing msmqwire[$*] into $(VENV) (half a minute the first time)"
 	$(INSTALL) '.[$*]'
 	@touch $@
 
@@ -212,15 +214,15 @@ extras:
 	$(INSTALL) '.[$(EXTRAS)]'
 	@touch $(patsubst %,$(DONE)/%,$(subst $(COMMA), ,$(EXTRAS)))
 
+BUILD_REQUIREMENTS = $(PY) -c 'import tomllib; settings = tomllib.load(open("pyproject.toml", "rb")); print( \
+	"uv", *settings["build-system"]["requires"], *settings["project"]["dependencies"], sep="\n")'
+
 # declarations.py reads the tables of the protocols, which name types of numpy, while the extras are installed
-$(DONE)/venv: pyproject.toml | check
+$(DONE)/venv: pyproject.toml $(LOCK) | check
 	$(PYTHON) -m venv $(VENV)
-	$(PY) -c 'import tomllib; settings = tomllib.load(open("pyproject.toml", "rb")); print( \
-		"pip", *settings["build-system"]["requires"], *settings["project"]["dependencies"], sep="\n")' \
-		| $(PIP) --upgrade --requirement /dev/stdin
-ifdef LOCKED
-	$(PIP) --no-build-isolation --require-hashes --requirement requirements.lock
-endif
+	$(PY) -m pip install --quiet --no-compile --disable-pip-version-check --root-user-action ignore \
+		$(or $(if $(LOCK),$(shell sed -n 's/^\(uv==[^ ]*\).*/\1/p' $(LOCK))),uv)
+	$(BUILD_REQUIREMENTS) | $(UV) --requirement -
 	@mkdir -p $(DONE) && touch $@
 
 SOURCES := setup.py declarations.py stubs.py $(shell find msmqwire -name '*.pyx' -o -name '*.pxd' -o -name '*.h') \
