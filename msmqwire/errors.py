@@ -49,10 +49,7 @@ def missing(package: str, purpose: str) -> str:
     pattern = re.compile(rf"({re.escape(package)}(?![\w.-])[^;]*)(?:;.*extra == .(\w+))?")
     found = next(filter(None, map(pattern.match, requirements)), None)
     wanted, extra = (found[1].strip(), found[2]) if found else (package, None)
-    # The extra "all" has those of users, and that of Spark the tables; others are for contributors
-    pattern = re.compile(rf"msmqwire\[.*\b{extra}\b.*\].*extra == .(all|spark)\b")
-    of_users = any(map(pattern.match, requirements))
-    named = f", or all of msmqwire[{extra}]" if extra and of_users else ""
+    named = f", or all of msmqwire[{extra}]" if extra else ""
     return f"{purpose} needs {package}, which is not installed: pip install '{wanted}'{named}"
 
 

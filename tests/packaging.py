@@ -1,61 +1,42 @@
-"""Build sdist and wheel, install the wheel without the checkout, and decode an example: ``make package``.
+"""Build sdist and wheel, and use the wheel as those who install it do, without the checkout: ``make package``.
 
-The wheel is made from the sdist, so the sdist is complete. It is installed twice: with the lowest declared version of
-each dependency, and with the newest. Two builds must be equal, byte for byte: both archives are packed twice, and the
-extensions are compared with those that the checkout was built with.
+The wheel is made from the sdist, so the sdist is complete. Two builds must be equal, byte for byte: both archives are
+packed twice, and the extensions are compared with those that the checkout was built with. The programs of
+``tests/installed.py`` run in environments with the lowest declared version of each dependency, with no extra, and with
+each extra; then every subcommand, every example of the manual and the short tests of the packages that read files
+of their own run with all extras, in the folder that the sdist becomes without the package.
 """
 
 from __future__ import annotations
 
-import json
 import os
-import re
 import shutil
 import subprocess
 import sys
 import tempfile
 import tomllib
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 
+from msmqwire.cli import SUBCOMMANDS
+from tests import installed
+
 ROOT = Path(__file__).parent.parent
-SAMPLE = ROOT / "examples" / "other-site.pcapng"
+DECLARED = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
+LOCK = str(ROOT / "requirements.lock")
 # Spark has no wheel: its lowest version would take minutes to build
-EXTRAS = ("tables", "compression", "remote", "net", "ldap", "routing")
-
-CORE = """
-import msmqwire
-from msmqwire import mqsd
-request = mqsd.decode(bytes.fromhex("0001") + bytes(50))
-assert mqsd.encode(request) == bytes.fromhex("0001") + bytes(50)
-assert mqsd.decode_batch([mqsd.encode(request)] * 3)["correlation_id"].shape == (3, 16)
-print(msmqwire.__file__)
-"""
-EXTRA_MODULES = "import aiohttp, fsspec, ldap3, lz4.frame, psutil, scipy.sparse, msmqwire.net, msmqwire.routing"
+LOWEST = sorted(installed.EXTRAS.keys() - {"spark"})
+UV = Path(sys.executable).with_name("uv")
+# As in the Makefile, so that the wheel that uv has built there serves here
+SPARK = ("--config-settings-package", "pyspark:--build-option=--compression=stored")
+SHORT_TESTS = ("cli", "columns", "formatname", "insight", "mqcn", "mqqb", "mqsd", "spark/test_functions.py", "wire")
 
 
-def lowest_versions() -> list[str]:
-    """The lowest declared version of numpy and of each dependency of the extras, as ``name==version``."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    extras = project["optional-dependencies"]
-    declared = [*project["dependencies"], *(requirement for extra in EXTRAS for requirement in extras[extra])]
-    return sorted(set(_lowest(declared)))
-
-
-def _lowest(requirements: list[str]) -> Iterator[str]:
-    for requirement in requirements:
-        found = re.match(r"([\w.-]+)>=([\w.]+)[^;]*(;.*)?$", requirement)
-        if found is None:
-            raise SystemExit(f"{requirement!r} has no lowest version")
-        yield f"{found[1]}=={found[2]}{found[3] or ''}"
-
-
-def run(folder: Path, *command: str | Path) -> str:
+def run(folder: Path, *command: str | Path, **variables: str) -> str:
     """Run a command in a folder that holds no sources; its output."""
-    variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | variables
     print("$", *command, flush=True)
-    done = subprocess.run(command, cwd=folder, env=variables, stdout=subprocess.PIPE, text=True)
+    done = subprocess.run(command, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True)
     if done.returncode:
         sys.exit(f"failed with status {done.returncode}: {done.stdout}")
     return done.stdout
@@ -64,11 +45,13 @@ def run(folder: Path, *command: str | Path) -> str:
 def build(folder: Path) -> Path:
     """Build sdist and wheel; the same sources and SOURCE_DATE_EPOCH give the same bytes, at any time and place."""
     os.environ.setdefault("SOURCE_DATE_EPOCH", "1735689600")
-    run(ROOT, sys.executable, "-m", "build", "--sdist", "--outdir", folder / "dist")
+    # Others build it with the newest Cython; the extensions that are compared here have that of the lock
+    isolated = (sys.executable, "-m", "build", "--installer", "uv")
+    run(ROOT, *isolated, "--sdist", "--outdir", folder / "dist", UV_CONSTRAINT=LOCK)
     (sdist,) = (folder / "dist").iterdir()
     shutil.unpack_archive(sdist, folder / "sources", filter="data")
     (sources,) = (folder / "sources").iterdir()
-    run(sources, sys.executable, "-m", "build", "--wheel", "--outdir", folder / "dist")
+    run(sources, *isolated, "--wheel", "--outdir", folder / "dist", UV_CONSTRAINT=LOCK)
     # Isolated once, as others build it: each time downloads and installs the requirements of the build
     run(ROOT, sys.executable, "-m", "build", "--sdist", "--no-isolation", "--outdir", folder / "again")
     # Its extensions are there, so this only packs them: in a new environment, Cython's declarations would be newer
@@ -86,52 +69,82 @@ def build(folder: Path) -> Path:
 
 def environment(folder: Path, name: str, *requirements: str) -> Path:
     """A new environment with these packages; its folder of commands."""
-    run(folder, sys.executable, "-m", "venv", name)
-    commands = folder / name / "bin"
-    install(folder, commands, *requirements)
-    return commands
+    run(folder, UV, "venv", "--quiet", "--no-project", "--python", sys.executable, name)
+    if requirements:
+        install(folder, folder / name / "bin", "--constraint", LOCK, *requirements)
+    return folder / name / "bin"
 
 
 def install(folder: Path, commands: Path, *requirements: str) -> None:
-    """Install packages; nothing is compiled, and Python compiles what the checks import."""
-    pip = (commands / "python", "-m", "pip", "install", "--quiet", "--no-compile", "--only-binary", ":all:")
-    run(folder, *pip, *requirements)
+    """Install packages into an environment."""
+    run(folder, UV, "pip", "install", "--quiet", "--python", commands / "python", *SPARK, *requirements)
 
 
-def check_core(folder: Path, commands: Path) -> None:
-    """Decode and encode with numpy alone."""
-    location = Path(run(folder, commands / "python", "-c", CORE).strip())
+def check(folder: Path, commands: Path, program: str) -> str:
+    """Run a program of ``tests/installed.py`` with the commands of the environment; its output."""
+    return run(folder, "bash", "-euo", "pipefail", "-c", program, PATH=f"{commands}:{os.environ['PATH']}")
+
+
+def check_missing(folder: Path, commands: Path, extra: str) -> None:
+    """Without the extra, what needs it ends with one line that names it."""
+    done = check(folder, commands, f"({installed.MISSING[extra]}) 2>&1 || test $? != 0")
+    assert f"msmqwire[{extra}]" in done.splitlines()[-1], (extra, done)
+
+
+def check_lowest(folder: Path, wheel: Path) -> None:
+    """The lowest declared versions of numpy and of the dependencies of extras are enough."""
+    commands = environment(folder, "lowest")
+    lowest = ("--resolution", "lowest-direct", "--requirement", str(ROOT / "pyproject.toml"))
+    install(folder, commands, *lowest)
+    install(folder, commands, "--no-deps", str(wheel))
+    check(folder, commands, installed.CORE)
+    install(folder, commands, *lowest, *(f"--extra={extra}" for extra in LOWEST))
+    for extra in LOWEST:
+        if extra != "lake":
+            check(folder, commands, installed.EXTRAS[extra])
+
+
+def check_extras(folder: Path, wheel: Path) -> None:
+    """The wheel alone, and with each extra."""
+    commands = environment(folder, "alone", str(wheel))
+    location = Path(run(folder, commands / "python", "-c", "import msmqwire; print(msmqwire.__file__)").strip())
     assert location.is_relative_to(commands.parent), location
+    check(folder, commands, installed.CORE)
+    check_missing(folder, commands, "tables")
+    for extra, program in installed.EXTRAS.items():
+        commands = environment(folder, f"with-{extra}", f"{wheel}[{extra}]")
+        check(folder, commands, program)
+        if extra == "tables":
+            for other in installed.MISSING.keys() - {"tables"}:
+                check_missing(folder, commands, other)
 
 
-def check_tables(folder: Path, commands: Path) -> None:
-    """Decode an example to JSON and to Parquet."""
-    lines = run(folder, "sh", "-c", f"{commands}/msmqwire decode {SAMPLE.name} --quiet || test $? = 2").splitlines()
-    assert [json.loads(line)["frame"] for line in lines] == list(range(2, 12)), lines
-    run(folder, "sh", "-c", f"{commands}/msmqwire decode {SAMPLE.name} --quiet -o rows.parquet || test $? = 2")
-    count = "import pyarrow.parquet as p; print(p.read_table('rows.parquet').num_rows)"
-    assert run(folder, commands / "python", "-c", count).strip() == "10"
+def check_everything(folder: Path, wheel: Path) -> None:
+    """Each subcommand, the examples of the manual, and tests, with all extras."""
+    commands = environment(folder, "everything", f"{wheel}[test]")
+    for program in installed.SUBCOMMANDS.values():
+        check(folder, commands, program)
+    (sources,) = (folder / "sources").iterdir()
+    for package in ("msmqwire", "pyspark_msmq"):
+        shutil.rmtree(sources / package)
+    pytest = (commands / "python", "-m", "pytest", "--numprocesses", "auto", "--dist", "loadfile", "-q")
+    run(sources, *pytest, "tests/test_documentation.py")
+    run(sources, *pytest, "-m", "not long", *(f"tests/{name}" for name in SHORT_TESTS))
 
 
 def main() -> None:
-    """Build, install, decode; any failure ends the program."""
+    """Build, install, use; any failure ends the program."""
+    assert installed.SUBCOMMANDS.keys() == SUBCOMMANDS.keys()
+    users = {*DECLARED, "test"} - {"bench", "fuzz", "lint", "maintain", "manual", "package", "test", "all"}
+    assert installed.EXTRAS.keys() == installed.MISSING.keys() == users
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        wheel = str(build(folder))
-        shutil.copy(SAMPLE, folder)
-
-        lowest = lowest_versions()
-        commands = environment(folder, "lowest", wheel, *(one for one in lowest if one.startswith("numpy==")))
-        check_core(folder, commands)
-        install(folder, commands, wheel, *lowest)
-        check_tables(folder, commands)
-        run(folder, commands / "python", "-c", EXTRA_MODULES)
-
-        commands = environment(folder, "newest", f"{wheel}[{','.join(EXTRAS)}]")
-        check_core(folder, commands)
-        check_tables(folder, commands)
-        run(folder, commands / "python", "-c", EXTRA_MODULES)
-    print("sdist and wheel are complete, and two builds are equal; with", *lowest, "and with the newest versions")
+        wheel = build(folder)
+        shutil.copytree(ROOT / "examples", folder / "examples")
+        check_lowest(folder, wheel)
+        check_extras(folder, wheel)
+        check_everything(folder, wheel)
+    print("sdist and wheel are complete, two builds are equal, and what they install works")
 
 
 if __name__ == "__main__":
