@@ -2,13 +2,18 @@
 ARG PYTHON=3.11
 FROM python:${PYTHON}-slim AS build
 RUN apt-get update && apt-get install -y --no-install-recommends gcc libc6-dev
+RUN python -m pip install --no-cache-dir uv && python -m venv --without-pip /opt/msmqwire
 WORKDIR /src
-COPY setup.py pyproject.toml README.md LICENSE ./
+# scipy, fsspec, ldap3 and deltalake are in [routing], [remote], [ldap] and [lake]; Spark, in [spark], needs Java as well
+ARG EXTRAS="tables sql compression net"
+# A layer of their own: a change of the sources does not download them again
+COPY pyproject.toml requirements.lock ./
+RUN uv pip install --no-cache --python /opt/msmqwire --constraint requirements.lock --requirement pyproject.toml \
+    $(printf -- '--extra %s ' $EXTRAS)
+COPY setup.py README.md LICENSE MANIFEST.in ./
 COPY msmqwire msmqwire
 COPY pyspark_msmq pyspark_msmq
-# scipy, fsspec and ldap3 are in [routing], [remote] and [ldap]; Spark, in [spark], needs Java as well
-ARG EXTRAS=tables,compression,net
-RUN python -m venv /opt/msmqwire && /opt/msmqwire/bin/pip install --no-cache-dir ".[${EXTRAS}]"
+RUN uv pip install --no-cache --python /opt/msmqwire --no-deps .
 
 FROM python:${PYTHON}-slim
 COPY --from=build /opt/msmqwire /opt/msmqwire

@@ -38,6 +38,7 @@ DIRECTIVES = {
     # Annotations are for stubs (stubs.py); C types stand before the names
     "annotation_typing": False,
     "freethreading_compatible": False,
+    "show_performance_hints": False,
 }
 
 BUILDS: dict[str, tuple[list[str], list[str], dict[str, bool]]] = {

@@ -10,6 +10,7 @@ of their own run with all extras, in the folder that the sdist becomes without t
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -65,6 +66,24 @@ def build(folder: Path) -> Path:
         for name in extensions:
             assert packed.read(name) == (ROOT / name).read_bytes(), name
     return wheel
+
+
+def check_archives(folder: Path, wheel: Path) -> None:
+    """The sdist has every file of the repository; what the image copies becomes the same wheel, but for extensions."""
+    if (ROOT / ".git").exists():
+        run(ROOT, sys.executable, "-m", "check_manifest", "--no-build-isolation")
+    image = folder / "image"
+    image.mkdir()
+    (sources,) = (folder / "sources").iterdir()
+    copied = re.findall(r"^COPY (?!--from)(.+) \S+$", (ROOT / "Dockerfile").read_text("utf-8"), re.MULTILINE)
+    for name in " ".join(copied).split():
+        copy = shutil.copytree if (sources / name).is_dir() else shutil.copyfile
+        copy(sources / name, image / name)
+    run(image, UV, "build", "--wheel", "--quiet", "--no-build-isolation", MSMQWIRE_BUILD="none", VIRTUAL_ENV=sys.prefix)
+    (made,) = (image / "dist").glob("*.whl")
+    with zipfile.ZipFile(made) as made_here, zipfile.ZipFile(wheel) as packed:
+        files = [{name for name in each.namelist() if not name.endswith(".so")} for each in (made_here, packed)]
+    assert files[0] == files[1], files[0] ^ files[1]
 
 
 def environment(folder: Path, name: str, *requirements: str) -> Path:
@@ -141,6 +160,7 @@ def main() -> None:
         folder = Path(name)
         wheel = build(folder)
         shutil.copytree(ROOT / "examples", folder / "examples")
+        check_archives(folder, wheel)
         check_lowest(folder, wheel)
         check_extras(folder, wheel)
         check_everything(folder, wheel)
