@@ -174,7 +174,7 @@ class _Receiver:
         self._count = count
         self._output = output
         self._disregarded: Counter[str] = Counter()
-        self._lines = 0
+        self._lines = self._ended_for_memory = 0
 
     async def store(self, received: Sequence[MessageReceived]) -> None:
         """Write messages; an error ends the command, and they are not acknowledged."""
@@ -193,14 +193,21 @@ class _Receiver:
         from msmqwire.session import CloseReason, MessageDisregarded, SessionClosed
 
         quiet = (CloseReason.LOCAL, CloseReason.CONNECTION_LOST, CloseReason.IDLE)
-        if isinstance(event, SessionClosed) and event.reason not in quiet:
+        if isinstance(event, SessionClosed) and event.reason is CloseReason.MEMORY:
+            self._ended_for_memory += 1
+            # No other reports take the place of these, and their number grows with its logarithm
+            if self._ended_for_memory < 10 or not self._ended_for_memory % 10 ** (len(str(self._ended_for_memory)) - 1):
+                say(f"{address}: the session is closed: {event.detail}")
+        elif isinstance(event, SessionClosed) and event.reason not in quiet:
             self._report(f"{address}: the session is closed: {event.detail}")
         elif isinstance(event, MessageDisregarded):
             self._disregarded[event.reason] += 1
 
     def disregarded_text(self) -> str:
-        """How many messages were not written, by reason."""
-        return "".join(f", {number:,} {reason.replace('_', ' ')}" for reason, number in self._disregarded.items())
+        """How many messages were not written, by reason, and how many sessions were ended for their memory."""
+        ended = f"; {counted(self._ended_for_memory, 'session')} ended for memory" if self._ended_for_memory else ""
+        reasons = (f", {number:,} {reason.replace('_', ' ')}" for reason, number in self._disregarded.items())
+        return "".join(reasons) + ended
 
     def _report(self, text: str) -> None:
         self._lines += 1

@@ -38,6 +38,8 @@ class CloseReason(StrEnum):
     ACK_WAIT_TIMEOUT = "ack_wait_timeout"
     IDLE = "idle"
     """The Session Cleanup Timer expired."""
+    MEMORY = "memory"
+    """The incomplete packets of all sessions take too much memory, and this session had the most of it."""
 
 
 @dataclass(frozen=True)

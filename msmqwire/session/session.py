@@ -152,6 +152,8 @@ class Session(ABC):
 
     def receive_data(self, data: bytes | bytearray | memoryview, now: float) -> list[Event]:
         """Bytes of the connection, divided anywhere."""
+        if self.is_disconnected:
+            return self._take_events()
         try:
             for packet in self._reader.feed(data):
                 if self.is_disconnected or (self._limit is not None and self._limit.remaining <= 0):
@@ -190,10 +192,15 @@ class Session(ABC):
         self._send_waiting(now)
         return self._take_events()
 
-    def connection_lost(self, now: float, detail: str = "the connection was closed") -> list[Event]:
+    def connection_lost(
+        self,
+        now: float,
+        detail: str = "the connection was closed",
+        reason: CloseReason = CloseReason.CONNECTION_LOST,
+    ) -> list[Event]:
         """The connection has ended, or could not be made."""
         if not self.is_disconnected:
-            self._close(CloseReason.CONNECTION_LOST, detail, now)
+            self._close(reason, detail, now)
         self._output.clear()
         return self._take_events()
 
@@ -246,6 +253,7 @@ class Session(ABC):
             return
         self._timers.clear()
         self.state = SessionState.CLOSED
+        self._reader.clear()
         self.outgoing.start_session()
         self._events.append(SessionClosed(reason, detail))
 
