@@ -9,7 +9,8 @@ expired messages are acknowledged and not written. Transactional messages are no
 session is closed. MSMQ does not authenticate senders by itself, so the command listens on
 127.0.0.1 unless --listen says otherwise.
 
--o DIR appends to a file for each queue, such as DIR/private$_orders.jsonl.
+-o DIR appends to a file for each queue, such as DIR/private.orders.jsonl. Messages to queues whose
+file cannot be opened, and to further queues after 1,024, are appended to DIR/others.jsonl.
 
 --notifications takes messages to the notify queue of --queue-manager and applies them to its public
 queues, which it reads from --directory at the start; it prints an object for each decision: created,

@@ -132,6 +132,35 @@ def test_malformed_packet(data: bytes) -> None:
     assert acceptor.data_to_send() == b""
 
 
+def changed(number: int, at: int, old: int, new: int, end: bytes = b"") -> bytes:
+    """A recoverable message with a flag of its UserHeader changed, or bytes after its last header."""
+    data = bytearray(incoming(number, recoverable=True))
+    flags = int.from_bytes(data[at : at + 4], "little")
+    assert flags & (old | new) == old
+    data[at : at + 4] = (flags & ~old | new).to_bytes(4, "little")
+    data[8:12] = (len(data) + len(end)).to_bytes(4, "little")
+    return bytes(data) + end
+
+
+@pytest.mark.parametrize(
+    ("data", "what"),
+    [
+        (changed(1, 60, 0, 0, bytes(4)), "PacketSize"),
+        (changed(1, 60, 1 << 21, 0), "PacketSize"),
+        (changed(1, 60, 1 << 5, 3 << 5), "Flags"),
+    ],
+)
+def test_a_message_that_breaks_a_rule_is_not_delivered(data: bytes, what: str) -> None:
+    """It can be decoded, but not strictly: 3.1.5.1.3 closes the session. The next session takes messages."""
+    acceptor = open_acceptor(Acceptor(OWN))
+    (event,) = acceptor.receive_data(data + incoming(2), 0.0)
+    assert isinstance(event, SessionClosed)
+    assert event.reason is CloseReason.MALFORMED_PACKET
+    assert what in event.detail
+    (received,) = open_acceptor(Acceptor(OWN, history=acceptor.history)).receive_data(incoming(1), 0.0)
+    assert isinstance(received, MessageReceived)
+
+
 def test_session_initialization_timer() -> None:
     """S13: started when the connection is there, restarted by the response."""
     acceptor = accepted()
