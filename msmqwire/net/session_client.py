@@ -35,9 +35,6 @@ from msmqwire.wire.guids import NIL
 SESSION_PORT = 1801
 """The TCP port of queue managers: [MS-MQQB] 2.1.1."""
 
-PING_PORT = 3527
-"""The UDP port of pings: [MS-MQQB] 2.1.2."""
-
 _LOG = logging.getLogger(__name__)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ipaddress
 import logging
 import socket
 from collections.abc import Awaitable, Callable, Sequence
@@ -15,7 +14,7 @@ from uuid import UUID, uuid4
 
 from msmqwire import mqqb
 from msmqwire.net.connection import MOST_WAITING, Connection, read_buffer
-from msmqwire.net.host_addresses import address_of, addresses_of, bind_all
+from msmqwire.net.host_addresses import address_of, addresses_of, bind_all, network_of
 from msmqwire.net.ping import PingServer
 from msmqwire.net.session_client import SESSION_PORT
 from msmqwire.net.session_link import Link, reason_of
@@ -407,15 +406,6 @@ class _AcceptedSession:
                     _LOG.debug("%s: a message of %s is not delivered", reason, self._address)
             if self._server._watch is not None:
                 self._server._watch(event, self._address)
-
-
-def network_of(address: str) -> str:
-    """The network that counts as one address: of IPv6 the first 64 bits."""
-    host, _, _ = address.partition("%")
-    if ":" not in host:
-        return address
-    parsed = ipaddress.IPv6Address(host)
-    return str(parsed.ipv4_mapped or ipaddress.IPv6Network((int(parsed) >> 64 << 64, 64)))
 
 
 #: Receive messages.
