@@ -54,7 +54,7 @@ from msmqwire.errors import MsmqWireError, counted
 if TYPE_CHECKING:
     from msmqwire.mqqb import UserMessage
     from msmqwire.net import SessionServer
-    from msmqwire.session import Event, MessageReceived
+    from msmqwire.session import Event, MessageDisregarded, MessageReceived
 
 _NOTIFY_QUEUE = "private$\\notify_queue$"
 _MOST_LINES = 100  # about sessions and messages that are not accepted
@@ -176,6 +176,7 @@ class _Receiver:
         self._output = output
         self._disregarded: Counter[str] = Counter()
         self._lines = self._ended_for_memory = 0
+        self._has_reported_duplicate = False
 
     async def store(self, received: Sequence[MessageReceived]) -> None:
         """Write messages; an error ends the command, and they are not acknowledged."""
@@ -191,7 +192,7 @@ class _Receiver:
 
     def watch(self, event: Event, address: str) -> None:
         """Report sessions and messages that were not accepted."""
-        from msmqwire.session import CloseReason, MessageDisregarded, SessionClosed
+        from msmqwire.session import CloseReason, Disregarded, MessageDisregarded, SessionClosed
 
         quiet = (CloseReason.LOCAL, CloseReason.CONNECTION_LOST, CloseReason.IDLE)
         if isinstance(event, SessionClosed) and event.reason is CloseReason.MEMORY:
@@ -203,12 +204,24 @@ class _Receiver:
             self._report(f"{address}: the session is closed: {event.detail}")
         elif isinstance(event, MessageDisregarded):
             self._disregarded[event.reason] += 1
+            if event.reason is Disregarded.DUPLICATE and event.first_address != address:
+                self._report_other_address(event, address)
 
     def disregarded_text(self) -> str:
         """How many messages were not written, by reason, and how many sessions were ended for their memory."""
         ended = f"; {counted(self._ended_for_memory, 'session')} ended for memory" if self._ended_for_memory else ""
         reasons = (f", {number:,} {reason.replace('_', ' ')}" for reason, number in self._disregarded.items())
         return "".join(reasons) + ended
+
+    def _report_other_address(self, duplicate: MessageDisregarded, address: str) -> None:
+        """Report the first duplicate: its sender may have another route, or somebody sends under its identifiers."""
+        if not self._has_reported_duplicate:
+            self._has_reported_duplicate = True
+            identifier = f"{duplicate.message.source_queue_manager}\\{duplicate.message.message_id}"
+            say(
+                f"{address}: message {identifier} is a duplicate and not written: "
+                f"{duplicate.first_address} sent one with this identifier before; further ones are only counted"
+            )
 
     def _report(self, text: str) -> None:
         self._lines += 1

@@ -371,7 +371,9 @@ class _AcceptedSession:
         self.is_aborted = False
         self.is_refused = refused
         self.held_bytes = 0
-        self.acceptor = server._new_acceptor(refuses=lambda _: "there are too many sessions" if refused else None)
+        self.acceptor = server._new_acceptor(
+            refuses=lambda _: "there are too many sessions" if refused else None, address=address
+        )
         self.acceptor.connection_made(asyncio.get_running_loop().time())
         self.link = Link(self.acceptor, connection, self._handle, self._notify, server._lock)
         connection.came = partial(server._count_held, self)
@@ -402,7 +404,7 @@ class _AcceptedSession:
             match event:
                 case SessionClosed(reason, detail):
                     _LOG.debug("the session of %s was closed, %s: %s", self._address, reason, detail)
-                case MessageDisregarded(_, reason):
+                case MessageDisregarded(reason=reason):
                     _LOG.debug("%s: a message of %s is not delivered", reason, self._address)
             if self._server._watch is not None:
                 self._server._watch(event, self._address)

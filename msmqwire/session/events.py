@@ -72,10 +72,19 @@ class MessageReceived:
 
 @dataclass(frozen=True)
 class MessageDisregarded:
-    """A message that is acknowledged, but not delivered."""
+    """A message that is acknowledged, but not delivered.
+
+    Attributes
+    ----------
+    message : mqqb.UserMessage
+    reason : Disregarded
+    first_address : str
+        Of a duplicate: where the message with its identifier came from that was delivered.
+    """
 
     message: mqqb.UserMessage
     reason: Disregarded
+    first_address: str = ""
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -11,6 +13,7 @@ from msmqwire.session import (
     CloseReason,
     Disregarded,
     MessageDisregarded,
+    MessageIDHistory,
     MessageReceived,
     SessionClosed,
     SessionOpened,
@@ -130,6 +133,38 @@ def test_malformed_packet(data: bytes) -> None:
     assert event.reason is CloseReason.MALFORMED_PACKET
     assert acceptor.receive_data(REQUEST.pack(), 0.0) == []
     assert acceptor.data_to_send() == b""
+
+
+@pytest.mark.parametrize(
+    ("forged", "reason"),
+    [
+        ({"queue": "TCP:127.0.0.1\\private$\\other"}, Disregarded.NO_SUCH_QUEUE),
+        ({"sent_time": 0x5FFFFFF0, "time_to_reach_queue": 5}, Disregarded.EXPIRED),
+        ({"queue_manager_address": UUID(int=9).bytes_le}, Disregarded.OTHER_QUEUE_MANAGER),
+    ],
+)
+def test_a_forged_message_that_is_not_accepted_hides_none(forged: dict[str, Any], reason: Disregarded) -> None:
+    """It has the identifier of a genuine message, which comes later; only a third one is a duplicate."""
+    history = MessageIDHistory()
+
+    def end(address: str) -> Acceptor:
+        queues = Acceptor(
+            OWN,
+            history=history,
+            accepts=lambda message: "orders" in str(message.destination_queue),
+            address=address,
+            wall_clock=lambda: 0x60000000,
+        )
+        return open_acceptor(queues)
+
+    (event,) = end("192.0.2.1").receive_data(replace(UserMessage(PEER.bytes_le, 1), **forged).pack(), 0.0)
+    assert isinstance(event, MessageDisregarded)
+    assert event.reason is reason
+    (event,) = end("10.0.0.1").receive_data(incoming(1), 0.0)
+    assert isinstance(event, MessageReceived)
+    (event,) = end("10.0.0.2").receive_data(incoming(1), 0.0)
+    assert isinstance(event, MessageDisregarded)
+    assert (event.reason, event.first_address) == (Disregarded.DUPLICATE, "10.0.0.1")
 
 
 def changed(number: int, at: int, old: int, new: int, end: bytes = b"") -> bytes:
