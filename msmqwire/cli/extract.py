@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from msmqwire.cli.arguments import capture_files, read_options
 from msmqwire.cli.console import CommandError, OutputErrors, json_line, say
 from msmqwire.cli.counts import counts, report
+from msmqwire.cli.file_names import file_stem
 from msmqwire.cli.progress import progress
 from msmqwire.cli.target import make_folder
 from msmqwire.errors import counted
@@ -54,7 +55,7 @@ def extract(options: argparse.Namespace, condition: Condition | None) -> int:
 
 
 class _Folder:
-    """The folder of the bodies; the names of its files are made of numbers and kinds, never of texts of messages."""
+    """The folder of the bodies."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -83,7 +84,7 @@ class _Folder:
         kind = kind_of(row, body)
         if kind is None:
             return
-        stem = f"{row['frame']}-{row['source_queue_manager']}-{row['message_id']}"
+        stem = file_stem(f"{row['frame']}-{row['source_queue_manager']}-{row['message_id']}")
         self._names[stem] += 1
         number = f"-{self._names[stem]}" if self._names[stem] > 1 else ""
         name = f"{stem}{number}.{EXTENSIONS.get(kind.name, 'bin')}"

@@ -10,16 +10,17 @@ from collections.abc import Sequence
 from typing import IO, TYPE_CHECKING, Any
 
 from msmqwire.cli import signals
-from msmqwire.cli.console import CommandError, OutputErrors
+from msmqwire.cli.console import CommandError, OutputErrors, say
 from msmqwire.cli.formats import write_table
-from msmqwire.cli.queues import file_stem, queue_path
-from msmqwire.cli.target import OPEN_FILE, Sink, make_folder, standard_output
+from msmqwire.cli.queues import queue_stem
+from msmqwire.cli.target import OPEN_FILE, Sink, make_folder, standard_output, sync_folder
 
 if TYPE_CHECKING:
     from msmqwire.session import MessageReceived
 
 # A sender chooses the names of queues
 _MOST_NAMES = 1024
+#: The name of a file for all other queues; those of queues have a dot.
 _OTHERS = "others"
 
 
@@ -35,6 +36,8 @@ class MessageOutput:
     def __init__(self, directory: str | None) -> None:
         self._directory = directory
         self._stems: set[str] = set()
+        self._synchronized: set[str] = set()
+        self._refused: set[str] = set()
         if directory is None:
             standard_output("; name a folder with -o")
             return
@@ -54,31 +57,61 @@ class MessageOutput:
         """
         if self._directory is None:
             with OutputErrors("standard output"):
-                _print(standard_output().buffer, received)
+                self._print(standard_output().buffer, received)
             return
         queues: dict[str, list[MessageReceived]] = {}
         for each in received:
             queues.setdefault(self._stem(each), []).append(each)
-        places: dict[str, tuple[int, int]] = {}
+        places: list[tuple[str, int, int]] = []
         try:
             for stem, messages in queues.items():
-                path = os.path.join(self._directory, f"{stem}.jsonl")
-                with OutputErrors(path):
-                    is_new = not os.path.exists(path)
-                    with open(path, "a+b", buffering=0) as file:
-                        places[path] = _append(file, messages)
-                    if is_new:
-                        _sync_directory(self._directory)
+                with self._opened(self._directory, stem) as file:
+                    path = str(file.name)
+                    with OutputErrors(path):
+                        places.append((path, *_append(file, messages)))
+                        self._synchronize(path)
         except BaseException:
             # The sender sends all of them again
-            for path, (start, end) in places.items():
+            for path, start, end in reversed(places):
                 with contextlib.suppress(OSError), open(path, "ab", buffering=0) as file:
                     _take_back(file, start, end)
             raise
 
+    def _opened(self, directory: str, stem: str) -> io.FileIO:
+        """The file of a queue; if it cannot be opened, the one of all queues that have none."""
+        path = os.path.join(directory, f"{stem}.jsonl")
+        if not os.path.exists(path):
+            self._synchronized.discard(path)
+        try:
+            return open(path, "a+b", buffering=0)
+        except OSError as error:
+            others = os.path.join(directory, f"{_OTHERS}.jsonl")
+            if path == others:
+                raise CommandError(f"cannot write {path}: {error.strerror}") from error
+            if path not in self._refused:
+                self._refused.add(path)
+                say(f"cannot write {path}: {error.strerror}; its messages are written to {others}")
+        return self._opened(directory, _OTHERS)
+
+    def _synchronize(self, path: str) -> None:
+        """Put the name of a file on disk when it is written first, also of one that exists: it may be new."""
+        if path not in self._synchronized:
+            sync_folder(os.path.dirname(path) or os.curdir)
+            self._synchronized.add(path)
+
+    def _print(self, file: IO[bytes], received: Sequence[MessageReceived]) -> None:
+        """Write messages to standard output: to a file as to those of queues."""
+        if _is_file(file):
+            with contextlib.suppress(FileNotFoundError):  # only Linux knows where it is
+                self._synchronize(os.readlink(OPEN_FILE.format(file.fileno())))
+            with open(file.fileno(), "ab", buffering=0, closefd=False) as unbuffered:
+                _append(unbuffered, received)
+        else:
+            write_at_once(file, _lines(received))
+
     def _stem(self, received: MessageReceived) -> str:
         """The name of the file of a message's queue."""
-        stem = file_stem(queue_path(received.message.destination_queue))
+        stem = queue_stem(received.message.destination_queue)
         if stem not in self._stems:
             if len(self._stems) >= _MOST_NAMES:
                 return _OTHERS
@@ -91,15 +124,6 @@ def _lines(received: Sequence[MessageReceived]) -> bytes:
     batch = rows_of(received)
     write_table("json", Sink(lines, "rows"), batch.schema, [batch])
     return lines.getvalue()
-
-
-def _print(file: IO[bytes], received: Sequence[MessageReceived]) -> None:
-    """Write messages to standard output: to a file as ``_append`` does."""
-    if _is_file(file):
-        with open(file.fileno(), "ab", buffering=0, closefd=False) as unbuffered:
-            _append(unbuffered, received)
-    else:
-        write_at_once(file, _lines(received))
 
 
 def write_at_once(file: IO[bytes], data: bytes) -> None:
@@ -165,13 +189,3 @@ def rows_of(received: Sequence[MessageReceived]) -> Any:
 
     packets = [each.packet for each in received]
     return TABLES["messages"].decode_batch(packets).to_arrow(guid="text", dictionaries=False)
-
-
-def _sync_directory(directory: str) -> None:
-    """Put the name of a new file on disk, where directories can be synchronised."""
-    with contextlib.suppress(OSError):
-        descriptor = os.open(directory, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import re
+import string
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
+from msmqwire.cli.file_names import file_stem
 from msmqwire.errors import FormatNameError
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 #: Private queues whose number is fixed: [MS-MQDMPR] 3.1.3.
 _NUMBERED = {3: "private$\\notify_queue$", 4: "private$\\order_queue$"}
-_LONGEST_STEM = 120
+_ASCII_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 
 
 def queue_path(queue: FormatName | str | None) -> str:
@@ -63,10 +64,18 @@ def chosen_queues(names: Collection[str]) -> Callable[[UserMessage], bool] | Non
     return (lambda message: queue_path(message.destination_queue) in paths) if paths else None
 
 
-def file_stem(path: str) -> str:
-    r"""The name of a file for a queue, without characters that a file system or a shell obeys.
+def queue_stem(queue: FormatName | str | None) -> str:
+    r"""The name of a file for a queue, without its extension; no two queues have the same.
 
-    >>> file_stem("private$\\orders"), file_stem("../../etc/passwd")
-    ('private$_orders', 'etc_passwd')
+    >>> from msmqwire.formatname import parse
+    >>> [queue_stem(parse(name)) for name in (r"DIRECT=OS:a\private$\Orders", r"DIRECT=TCP:10.0.0.1\all orders")]
+    ['private.orders', 'public.all_20_orders']
     """
-    return re.sub(r"[^a-z0-9$=.;-]+", "_", path).strip("._")[:_LONGEST_STEM] or "queue"
+    from msmqwire.formatname import DirectName
+
+    kind, name = ("name", str(queue or ""))
+    if isinstance(queue, DirectName):
+        kind = queue.queue_type
+        name = ";".join([queue.queue or "", *filter(None, (queue.subqueue, queue.suffix))])
+    # Other letters of two cases are not the same queue, as format names compare
+    return file_stem(f"{kind}.{name.translate(_ASCII_LOWER)}")

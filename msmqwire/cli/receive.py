@@ -9,7 +9,8 @@ expired messages are acknowledged and not written. Transactional messages are no
 session is closed. MSMQ does not authenticate senders by itself, so the command listens on
 127.0.0.1 unless --listen says otherwise.
 
--o DIR appends to a file for each queue, such as DIR/private$_orders.jsonl.
+-o DIR appends to a file for each queue, such as DIR/private.orders.jsonl. Messages to queues whose
+file cannot be opened, and to further queues after 1,024, are appended to DIR/others.jsonl.
 
 --notifications takes messages to the notify queue of --queue-manager and applies them to its public
 queues, which it reads from --directory at the start; it prints an object for each decision: created,
@@ -53,7 +54,7 @@ from msmqwire.errors import MsmqWireError, counted
 if TYPE_CHECKING:
     from msmqwire.mqqb import UserMessage
     from msmqwire.net import SessionServer
-    from msmqwire.session import Event, MessageReceived
+    from msmqwire.session import Event, MessageDisregarded, MessageReceived
 
 _NOTIFY_QUEUE = "private$\\notify_queue$"
 _MOST_LINES = 100  # about sessions and messages that are not accepted
@@ -174,7 +175,8 @@ class _Receiver:
         self._count = count
         self._output = output
         self._disregarded: Counter[str] = Counter()
-        self._lines = 0
+        self._lines = self._ended_for_memory = 0
+        self._has_reported_duplicate = False
 
     async def store(self, received: Sequence[MessageReceived]) -> None:
         """Write messages; an error ends the command, and they are not acknowledged."""
@@ -190,17 +192,36 @@ class _Receiver:
 
     def watch(self, event: Event, address: str) -> None:
         """Report sessions and messages that were not accepted."""
-        from msmqwire.session import CloseReason, MessageDisregarded, SessionClosed
+        from msmqwire.session import CloseReason, Disregarded, MessageDisregarded, SessionClosed
 
         quiet = (CloseReason.LOCAL, CloseReason.CONNECTION_LOST, CloseReason.IDLE)
-        if isinstance(event, SessionClosed) and event.reason not in quiet:
+        if isinstance(event, SessionClosed) and event.reason is CloseReason.MEMORY:
+            self._ended_for_memory += 1
+            # No other reports take the place of these, and their number grows with its logarithm
+            if self._ended_for_memory < 10 or not self._ended_for_memory % 10 ** (len(str(self._ended_for_memory)) - 1):
+                say(f"{address}: the session is closed: {event.detail}")
+        elif isinstance(event, SessionClosed) and event.reason not in quiet:
             self._report(f"{address}: the session is closed: {event.detail}")
         elif isinstance(event, MessageDisregarded):
             self._disregarded[event.reason] += 1
+            if event.reason is Disregarded.DUPLICATE and event.first_address != address:
+                self._report_other_address(event, address)
 
     def disregarded_text(self) -> str:
-        """How many messages were not written, by reason."""
-        return "".join(f", {number:,} {reason.replace('_', ' ')}" for reason, number in self._disregarded.items())
+        """How many messages were not written, by reason, and how many sessions were ended for their memory."""
+        ended = f"; {counted(self._ended_for_memory, 'session')} ended for memory" if self._ended_for_memory else ""
+        reasons = (f", {number:,} {reason.replace('_', ' ')}" for reason, number in self._disregarded.items())
+        return "".join(reasons) + ended
+
+    def _report_other_address(self, duplicate: MessageDisregarded, address: str) -> None:
+        """Report the first duplicate: its sender may have another route, or somebody sends under its identifiers."""
+        if not self._has_reported_duplicate:
+            self._has_reported_duplicate = True
+            identifier = f"{duplicate.message.source_queue_manager}\\{duplicate.message.message_id}"
+            say(
+                f"{address}: message {identifier} is a duplicate and not written: "
+                f"{duplicate.first_address} sent one with this identifier before; further ones are only counted"
+            )
 
     def _report(self, text: str) -> None:
         self._lines += 1

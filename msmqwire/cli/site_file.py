@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tomllib
 import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping
 from ipaddress import AddressValueError, IPv4Address, IPv4Network, NetmaskValueError
@@ -14,7 +13,7 @@ from msmqwire.cli.arguments import parse_guid
 from msmqwire.cli.console import CommandError, did_you_mean
 from msmqwire.cli.enterprise import find_machine, is_url, open_directory
 from msmqwire.directory import Enterprise, Equal, LdapDirectory, QueueManager
-from msmqwire.directory.document import FLAG, INTEGER, LIST, TEXT, of_type, read_bytes
+from msmqwire.directory.document import FLAG, INTEGER, LIST, TEXT, of_type, read_bytes, read_toml
 from msmqwire.discovery.rates import Rate
 from msmqwire.discovery.server import DEFAULT_POLICY, Policy, Site, reply_to
 from msmqwire.errors import EncodeError
@@ -47,7 +46,7 @@ def read_site_file(path: str) -> SiteFile:
     """
     data = read_bytes(path)
     try:
-        found = tomllib.loads(data.decode("utf-8-sig"))
+        found = read_toml(data.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
         raise CommandError(f"{path}: not TOML: {error}") from None
     if unknown := [name for name in found if name not in _TABLES]:

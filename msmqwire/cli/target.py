@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import os
 import stat
@@ -131,18 +132,46 @@ def is_terminal(output: str) -> bool:
 
 
 def make_folder(path: str) -> None:
-    """Make a folder, and those above it, unless it exists.
+    """Make a folder, and those above it, unless it exists; the names of new ones are on disk then.
 
     Raises
     ------
     CommandError
         It cannot be made, or is a file.
     """
+    missing = []
+    folder = os.path.abspath(path)
+    while not os.path.lexists(folder):
+        missing.append(folder)
+        folder = os.path.dirname(folder)
     with OutputErrors(path):
         try:
             os.makedirs(path, exist_ok=True)
         except FileExistsError:
             raise CommandError(f"cannot write {path}: it is a file; name a folder") from None
+        for made in reversed(missing):
+            sync_folder(os.path.dirname(made))
+
+
+def sync_folder(folder: str) -> None:
+    """Put the names of new files in a folder on disk, where folders can be synchronised.
+
+    Raises
+    ------
+    OSError
+        The disk fails.
+    """
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except OSError:  # Windows opens no folders, and others only those that this user may list
+        return
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP, errno.EROFS):
+            raise
+    finally:
+        os.close(descriptor)
 
 
 @contextlib.contextmanager

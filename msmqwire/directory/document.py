@@ -8,6 +8,7 @@ import errno
 import functools
 import json
 import os
+import re
 import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
@@ -35,6 +36,16 @@ _NOTHING: Any = object()
 #: Most bytes of a file: a million queues of 256 bytes. A device such as /dev/zero has no end.
 _MOST_BYTES = 1 << 28
 _CHUNK = 1 << 20
+#: Most parts of a dotted key of TOML: reading one takes the square of their number, and no table here is so deep.
+_MOST_PARTS = 32
+_PART = r"""(?:"(?:[^"\\\n]|\\.)*+"?|'[^'\n]*+'?|[\w-]++)"""
+_NEXT_PART = rf"(?:[ \t]*+\.[ \t]*+{_PART})"
+_LONG_TEXT = r'''"""(?:[^"\\]|\\.|"(?!""))*+"*+|''' + r"""'''(?:[^']|'(?!''))*+'*+"""
+#: What may have dots in TOML: texts and comments, which are skipped, and keys.
+_DOTTED = re.compile(
+    rf"{_LONG_TEXT}|#[^\n]*+|(?P<deep>{_PART}{_NEXT_PART}{{{_MOST_PARTS},}})|{_PART}{_NEXT_PART}*+",
+    re.DOTALL | re.ASCII,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +73,7 @@ def read_document(path: str | os.PathLike[str]) -> Document:
     try:
         text = data.decode("utf-8-sig")
         is_json = file.suffix.lower() == ".json"
-        tables = json.loads(text, object_pairs_hook=_once_each) if is_json else tomllib.loads(text)
+        tables = json.loads(text, object_pairs_hook=_once_each) if is_json else read_toml(text)
     except UnicodeDecodeError:
         raise DirectoryError(f"{file}: is not UTF-8 text; expected TOML or JSON") from None
     except (ValueError, RecursionError) as error:
@@ -91,6 +102,23 @@ def read_bytes(path: str | os.PathLike[str]) -> bytes:
                     f"{os.fspath(path)}: has more than {_MOST_BYTES:,} bytes, the limit of such a file"
                 )
     return bytes(data)
+
+
+def read_toml(text: str) -> dict[str, Any]:
+    """The tables of a file of TOML.
+
+    Raises
+    ------
+    ValueError
+        It is not valid, or a dotted key has more than 32 parts.
+    RecursionError
+        It is nested too deeply.
+    """
+    for found in _DOTTED.finditer(text):
+        if found["deep"]:
+            line = text.count("\n", 0, found.start()) + 1
+            raise ValueError(f"a key has more than {_MOST_PARTS} parts (at line {line})")
+    return tomllib.loads(text)
 
 
 def _once_each(members: list[tuple[str, Any]]) -> dict[str, Any]:

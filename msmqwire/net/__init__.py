@@ -5,8 +5,8 @@ from __future__ import annotations
 from msmqwire.net.discovery_client import DISCOVERY_PORT, Discoverer, discover, discover_sync
 from msmqwire.net.discovery_server import DiscoveryService
 from msmqwire.net.interfaces import local_networks
-from msmqwire.net.ping import ping
-from msmqwire.net.session_client import PING_PORT, SESSION_PORT, NextHop, SessionClient, connect
+from msmqwire.net.ping import PING_PORT, ping
+from msmqwire.net.session_client import SESSION_PORT, NextHop, SessionClient, connect
 from msmqwire.net.session_server import SessionServer, serve
 
 __all__ = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import ipaddress
 import socket
 import sys
 import threading
@@ -130,3 +131,12 @@ def open_socket(address: Address, kind: socket.SocketKind) -> socket.socket:
             opened.close()
         raise
     return opened
+
+
+def network_of(address: str) -> str:
+    """The network that counts as one address: of IPv6 the first 64 bits."""
+    host, _, _ = address.partition("%")
+    if ":" not in host:
+        return address
+    parsed = ipaddress.IPv6Address(host)
+    return str(parsed.ipv4_mapped or ipaddress.IPv6Network((int(parsed) >> 64 << 64, 64)))

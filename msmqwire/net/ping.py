@@ -9,11 +9,20 @@ import socket
 import time
 from collections import Counter
 from collections.abc import Callable
+from ipaddress import ip_network
 from uuid import UUID
 
-from msmqwire.net.host_addresses import Address, addresses_of, open_socket
+from msmqwire.discovery.rates import Rate, TokenBuckets
+from msmqwire.net.host_addresses import Address, addresses_of, network_of, open_socket
 from msmqwire.net.socket_errors import Backoff, error_name, is_unusable
 from msmqwire.session import PING_RESPONSE_TIMEOUT, PingClient, answer_ping
+
+PING_PORT = 3527
+"""The UDP port of pings: [MS-MQQB] 2.1.2."""
+
+_LEAST_PORT = 1024
+_ADDRESS_RATE, _TOTAL_RATE = Rate(10, burst=100), Rate(1000, burst=1000)
+_MOST_ADDRESSES = 4096  # whose rate is counted; another takes the place of one that was not answered for longest
 
 _LOG = logging.getLogger(__name__)
 
@@ -79,8 +88,9 @@ class _Waiter(asyncio.DatagramProtocol):
 class PingServer(asyncio.DatagramProtocol):
     """Answers pings at one UDP address: [MS-MQQB] 3.1.7.7. An answer is as long as its request.
 
-    A datagram from the port that the server itself listens on is ignored: an answer looks like a request, so two
-    servers would answer each other forever after one datagram with a forged source.
+    An answer looks like a request, so two servers would answer each other forever after one datagram with a forged
+    source. No answer goes to the port of pings, to the port that the server itself listens on, or to one below 1024,
+    where other services answer; the rates bound a loop of servers on any other ports.
 
     No error of its socket ends it. Each is counted by name; an unusable socket is opened anew, with the delays of
     ``Backoff``.
@@ -93,6 +103,9 @@ class PingServer(asyncio.DatagramProtocol):
         The identifier of this queue manager.
     refuses : callable
         Whether a session from this address would be refused.
+    address_rate, total_rate : Rate
+        How often an address is answered, of IPv6 a network of 64 bits, and how often all addresses are. Queue managers
+        ping once before a connection.
 
     Attributes
     ----------
@@ -102,8 +115,18 @@ class PingServer(asyncio.DatagramProtocol):
         The errors of the socket by name.
     """
 
-    def __init__(self, address: Address, identifier: UUID, refuses: Callable[[str], bool]) -> None:
+    def __init__(
+        self,
+        address: Address,
+        identifier: UUID,
+        refuses: Callable[[str], bool],
+        *,
+        address_rate: Rate = _ADDRESS_RATE,
+        total_rate: Rate = _TOTAL_RATE,
+    ) -> None:
         self.address = address
+        self._of_address = TokenBuckets(address_rate, prefix=32, capacity=_MOST_ADDRESSES)
+        self._of_all = TokenBuckets(total_rate)
         self.errors: Counter[str] = Counter()
         self._identifier = identifier
         self._refuses = refuses
@@ -138,9 +161,12 @@ class PingServer(asyncio.DatagramProtocol):
 
     def datagram_received(self, data: bytes, source: tuple[str, int]) -> None:
         """Answer to the source; other datagrams than requests are ignored."""
-        if self._transport is None or source[1] == self.address[1]:
+        if self._transport is None or source[1] in (PING_PORT, self.address[1]) or source[1] < _LEAST_PORT:
             return
         if answer := answer_ping(data, self._identifier, refuse=self._refuses(source[0])):
+            network, now = int(ip_network(network_of(source[0])).network_address), time.monotonic_ns()
+            if not (self._of_address.take(network, now) and self._of_all.take(0, now)):
+                return
             if self._is_paused:
                 self._count(BlockingIOError(errno.EAGAIN, "earlier answers wait to be sent"))
             else:

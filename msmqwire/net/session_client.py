@@ -6,12 +6,14 @@ import asyncio
 import logging
 import socket
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from types import TracebackType
 from typing import NamedTuple, Self
 from uuid import UUID
 
 from msmqwire import mqqb
 from msmqwire.errors import SessionError, counted
+from msmqwire.net.connection import Connection, read_buffer
 from msmqwire.net.host_addresses import addresses_of
 from msmqwire.net.ping import ping
 from msmqwire.net.session_link import Link, reason_of
@@ -32,9 +34,6 @@ from msmqwire.wire.guids import NIL
 
 SESSION_PORT = 1801
 """The TCP port of queue managers: [MS-MQQB] 2.1.1."""
-
-PING_PORT = 3527
-"""The UDP port of pings: [MS-MQQB] 2.1.2."""
 
 _LOG = logging.getLogger(__name__)
 
@@ -130,6 +129,7 @@ class SessionClient:
             pinged=ping_port is not None,
         )
         self._pings = 0
+        self._buffer = read_buffer()
         self._link: Link | None = None
         self._task: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()
@@ -291,13 +291,13 @@ class SessionClient:
         try:
             if self._ping_port is not None:
                 await self._ping(hop.host, self._ping_port)
-            reader, writer = await self._open_connection(hop.host)
+            connection = await self._open_connection(hop.host)
         except (OSError, TimeoutError) as error:
             self.failure = f"cannot connect to {hop.host} port {self._port}: {reason_of(error)}"
             self._notify(self._session.connection_lost(loop.time(), self.failure))
             return
         self._session.connection_made(loop.time(), hop.queue_manager)
-        link = Link(self._session, reader, writer, self._handle, self._notify, asyncio.Lock())
+        link = Link(self._session, connection, self._handle, self._notify, asyncio.Lock())
         self._link = link
         if self._is_closing:
             link.leave()
@@ -306,16 +306,18 @@ class SessionClient:
         finally:
             self._link = None
 
-    async def _open_connection(self, host: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    async def _open_connection(self, host: str) -> Connection:
         """A connection to the first address of a host that accepts one; each has the same time."""
         timeout = self._session.settings.retry_timeout
+        new = partial(Connection, self._buffer)
         async with asyncio.timeout(timeout):
             found = await addresses_of(host, self._port, socket.SOCK_STREAM)
         failures: dict[str, str] = {}
         for address in found:
             try:
                 async with asyncio.timeout(timeout):
-                    return await asyncio.open_connection(*address)
+                    _, connection = await asyncio.get_running_loop().create_connection(new, *address)
+                    return connection
             except OSError as error:
                 failures[address[0]] = reason_of(error)
         if len(set(failures.values())) == 1:

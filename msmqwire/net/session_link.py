@@ -8,10 +8,9 @@ import os
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
-from msmqwire.session import Event, Session
+from msmqwire.net.connection import MOST_UNSENT, Connection
+from msmqwire.session import CloseReason, Event, Session
 
-_READ_SIZE = 1 << 16
-_MOST_UNSENT = 1 << 16
 _CLOSE_TIMEOUT = 1.0  # seconds for the last bytes to reach the peer
 
 _Result = TypeVar("_Result")
@@ -36,26 +35,29 @@ class Link:
     def __init__(
         self,
         session: Session,
-        reader: asyncio.StreamReader,
-        writer: asyncio.StreamWriter,
+        connection: Connection,
         handle: Callable[[Sequence[Event]], Awaitable[None]],
         notify: Callable[[Sequence[Event]], None],
         lock: asyncio.Lock,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._session = session
-        self._reader = reader
-        self._writer = writer
+        self._connection = connection
         self._handle = handle
         self._notify = notify
         self._lock = lock
         self._is_handling = False
-        self._has_data = False
+        self._data: bytearray | None = None
         self._has_ended = False
         self._flush_is_due = False
         self._detail = "the peer closed the connection"
         self._waiting: asyncio.Task[Any] | None = None
         self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of the peer that are not handled: those that wait, and those of an incomplete packet."""
+        return len(self._connection) + len(self._data or b"") + self._session.incomplete_bytes
 
     async def run(self) -> None:
         """Read until the session or its connection ends.
@@ -64,21 +66,26 @@ class Link:
         """
         try:
             self._flush()
-            while data := await self._of_the_peer(self._reader.read(_READ_SIZE)):
-                self._has_data = True
+            while await self._read():
                 async with self._lock:
-                    await self._receive(data)
-                if self._writer.transport.get_write_buffer_size() > _MOST_UNSENT + self._session.unacknowledged_bytes:
+                    await self._receive()
+                unsent = self._connection.transport.get_write_buffer_size()
+                if unsent > MOST_UNSENT + self._session.unacknowledged_bytes:
                     # The peer does not read: take no more from it than it takes
-                    await self._of_the_peer(self._writer.drain())
+                    await self._of_the_peer(self._connection.drain())
         except BaseException:
-            self._writer.transport.abort()
+            self._connection.abort()
             raise
         finally:
             if self._timer is not None:
                 self._timer.cancel()
             self._notify(self._session.connection_lost(self._loop.time(), self._detail))
         await self._close()
+
+    async def _read(self) -> bool:
+        """Wait for bytes; False when the session or its connection ends."""
+        self._data = await self._of_the_peer(self._connection.read())
+        return bool(self._data)
 
     async def _of_the_peer(self, wait: Coroutine[Any, Any, _Result]) -> _Result | None:
         """What a wait for the peer gives; None when the session or its connection ends, or has ended."""
@@ -89,6 +96,7 @@ class Link:
                 await asyncio.wait([waiting])
         finally:
             waiting.cancel()
+            self._waiting = None
         if not waiting.done() or waiting.cancelled():
             return None
         try:
@@ -97,14 +105,18 @@ class Link:
             self._detail = f"the connection was lost: {reason_of(error)}"
             return None
 
-    async def _receive(self, data: bytes) -> None:
+    async def _receive(self) -> None:
+        # Bytes are released here, not when the next come; none are left after ``abort``
+        data, self._data = self._data or b"", None
         self._is_handling = True
         try:
             now = self._loop.time()
+            events = self._session.receive_data(data, now)
+            del data
             # Timers that waited for these bytes expire now: a steady flow cannot hold them off
-            await self._handle([*self._session.receive_data(data, now), *self._session.handle_deadline(now)])
+            await self._handle([*events, *self._session.handle_deadline(now)])
         finally:
-            self._is_handling = self._has_data = False
+            self._is_handling = False
         self._flush()
 
     def flush_soon(self) -> None:
@@ -118,16 +130,18 @@ class Link:
         self._notify(self._session.close(self._loop.time()))
         self._flush()
 
-    def abort(self) -> None:
-        """End the connection at once."""
-        self._writer.transport.abort()
+    def abort(self, reason: CloseReason = CloseReason.CONNECTION_LOST, detail: str = "ended by this side") -> None:
+        """End the session and its connection at once, and release what they hold."""
+        self._data = None
+        self._notify(self._session.connection_lost(self._loop.time(), detail, reason))
+        self._connection.abort()
 
     def _flush(self) -> None:
         self._flush_is_due = False
         if self._is_handling or self._has_ended:
             return
-        if (data := self._session.data_to_send()) and not self._writer.is_closing():
-            self._writer.write(data)
+        if (data := self._session.data_to_send()) and not self._connection.transport.is_closing():
+            self._connection.transport.write(data)
         if self._session.is_disconnected:
             self._end()
         self._schedule()
@@ -136,14 +150,14 @@ class Link:
         """No more bytes are sent, and those that come are not read."""
         self._has_ended = True
         with contextlib.suppress(OSError):
-            self._writer.write_eof()
+            self._connection.transport.write_eof()
         if self._waiting is not None:
             self._waiting.cancel()
 
     def _schedule(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        deadline = None if self._session.is_disconnected else self._session.next_deadline(closing=not self._has_data)
+        deadline = None if self._session.is_disconnected else self._session.next_deadline(closing=self._data is None)
         self._timer = None if deadline is None else self._loop.call_at(deadline, self._expire, deadline)
 
     def _expire(self, deadline: float) -> None:
@@ -152,18 +166,17 @@ class Link:
             return  # _flush schedules it again
         # A loop may call early, by as much as its clock resolves
         now = max(deadline, self._loop.time())
-        self._notify(self._session.handle_deadline(now, closing=not self._has_data))
+        self._notify(self._session.handle_deadline(now, closing=self._data is None))
         self._flush()
 
     async def _close(self) -> None:
         """Close the socket when the peer has the last bytes: to close it over unread bytes would take them away."""
         try:
             async with asyncio.timeout(_CLOSE_TIMEOUT):
-                while await self._reader.read(_READ_SIZE):
+                while await self._connection.read():
                     pass
-                self._writer.close()
-                await self._writer.wait_closed()
+                await self._connection.close()
         except OSError:  # also a TimeoutError
             pass
         finally:
-            self._writer.transport.abort()
+            self._connection.abort()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ipaddress
 import logging
 import socket
 from collections.abc import Awaitable, Callable, Sequence
@@ -14,7 +13,8 @@ from typing import Self
 from uuid import UUID, uuid4
 
 from msmqwire import mqqb
-from msmqwire.net.host_addresses import address_of, addresses_of, bind_all
+from msmqwire.net.connection import MOST_WAITING, Connection, read_buffer
+from msmqwire.net.host_addresses import address_of, addresses_of, bind_all, network_of
 from msmqwire.net.ping import PingServer
 from msmqwire.net.session_client import SESSION_PORT
 from msmqwire.net.session_link import Link, reason_of
@@ -22,6 +22,7 @@ from msmqwire.net.socket_errors import error_name
 from msmqwire.session import (
     LARGEST_PACKET,
     Acceptor,
+    CloseReason,
     Event,
     MessageDisregarded,
     MessageIDHistory,
@@ -34,6 +35,7 @@ from msmqwire.session import (
 _LOG = logging.getLogger(__name__)
 _BACKLOG = 1024
 _ACCEPT_PAUSE = 0.1  # seconds after a connection could not be accepted
+_LEAST_HELD = LARGEST_PACKET + 2 * MOST_WAITING  # of one session
 _MOST_REFUSED = 64  # connections that wait for their refusal; one more ends the oldest of them
 
 
@@ -62,7 +64,8 @@ class SessionServer:
         Further connections take the place of the longest waiting one that has not initialized its session; if there is
         none, they are refused. An IPv6 address counts with its network of 64 bits.
     max_incomplete_bytes : int
-        Bytes of incomplete packets of all sessions. Beyond it the session with the most of them is ended.
+        Bytes of all sessions that came and are not handled: of incomplete packets, and those that wait. Beyond it the
+        session with the most of them is ended.
     watch : callable, optional
         Called with each event, and the address of the peer.
 
@@ -70,6 +73,8 @@ class SessionServer:
     ----------
     sessions : int
         The number of connections.
+    ended_for_memory : int
+        The number of sessions that ``max_incomplete_bytes`` ended.
 
     Examples
     --------
@@ -109,8 +114,8 @@ class SessionServer:
             raise ValueError("host names no address")
         if min(max_sessions, max_sessions_per_address) < 1:
             raise ValueError("max_sessions and max_sessions_per_address are at least 1")
-        if max_incomplete_bytes < LARGEST_PACKET:
-            raise ValueError(f"max_incomplete_bytes is {max_incomplete_bytes}: not at least {LARGEST_PACKET}")
+        if max_incomplete_bytes < _LEAST_HELD:
+            raise ValueError(f"max_incomplete_bytes is {max_incomplete_bytes}: not at least {_LEAST_HELD}")
         self.identifier = identifier or uuid4()
         self._handler = handler
         self._hosts = hosts
@@ -127,9 +132,11 @@ class SessionServer:
         self._max_sessions = max_sessions
         self._max_sessions_per_address = max_sessions_per_address
         self._max_incomplete_bytes = max_incomplete_bytes
-        self._incomplete_bytes = 0
+        self._held_bytes = 0
+        self._buffer = read_buffer()
         self._watch = watch
         self._lock = asyncio.Lock()
+        self.ended_for_memory = 0
         self._sessions: dict[asyncio.Task[None], _AcceptedSession] = {}
         self._listening: list[socket.socket] = []
         self._accepting: list[asyncio.Task[None]] = []
@@ -211,7 +218,7 @@ class SessionServer:
                 await asyncio.wait([*self._sessions])
         except asyncio.CancelledError:
             for session in self._sessions.values():
-                session.link.abort()
+                session.abort(CloseReason.LOCAL, "closed by this side")
             raise
 
     async def _stop_listening(self) -> None:
@@ -254,13 +261,13 @@ class SessionServer:
                 continue
             try:
                 # Afterwards a connection that was reset would not know its peer
-                await loop.connect_accepted_socket(partial(self._protocol, address_of(peer)[0]), connection)
+                await loop.connect_accepted_socket(partial(self._connection, address_of(peer)[0]), connection)
             except OSError as error:
                 self._cannot_accept(error)
                 connection.close()
 
-    def _protocol(self, address: str) -> asyncio.StreamReaderProtocol:
-        return asyncio.StreamReaderProtocol(asyncio.StreamReader(), partial(self._accept, address))
+    def _connection(self, address: str) -> Connection:
+        return Connection(self._buffer, partial(self._accept, address))
 
     def _cannot_accept(self, error: OSError) -> None:
         """Make room, and log an error the first time; no error ends the server."""
@@ -270,12 +277,11 @@ class SessionServer:
             self._errors.add(name)
             _LOG.warning("a connection cannot be accepted: %s: %s", name, reason_of(error))
 
-    def _accept(self, address: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def _accept(self, address: str, connection: Connection) -> None:
         refused = not self._has_room(address)
         if refused:
             self._keep_few_refused()
-        session = _AcceptedSession(self, reader, writer, address, refused=refused)
-        # A task of asyncio's protocol would log that it was cancelled
+        session = _AcceptedSession(self, connection, address, refused=refused)
         task = asyncio.create_task(self._run(session, address))
         self._sessions[task] = session
         task.add_done_callback(self._sessions.pop)
@@ -288,16 +294,23 @@ class SessionServer:
         except Exception:
             _LOG.exception("the messages of %s could not be stored, and are not acknowledged", address)
         finally:
-            self._count_incomplete(session, 0)
+            self._count_held(session)
 
-    def _count_incomplete(self, session: _AcceptedSession, kept: int) -> None:
-        """Count the bytes of an incomplete packet that a session keeps, and end one if all keep too many."""
-        self._incomplete_bytes += kept - session.incomplete_bytes
-        session.incomplete_bytes = kept
-        if self._incomplete_bytes > self._max_incomplete_bytes:
-            largest = max(self._sessions.values(), key=lambda each: each.incomplete_bytes)
-            largest.abort()
-            self._count_incomplete(largest, 0)
+    def _count_held(self, session: _AcceptedSession) -> None:
+        """Count the bytes that a session holds, and end the one with the most if all hold too many."""
+        held = session.link.held_bytes
+        self._held_bytes += held - session.held_bytes
+        session.held_bytes = held
+        if self._held_bytes > self._max_incomplete_bytes:
+            largest = max(self._sessions.values(), key=lambda each: each.held_bytes)
+            self.ended_for_memory += 1
+            size, most = largest.held_bytes, self._max_incomplete_bytes >> 20
+            largest.abort(
+                CloseReason.MEMORY,
+                f"it had {size:,} bytes of an incomplete packet, and all sessions more than {most} MiB; "
+                f"ended for that so far: {self.ended_for_memory:,}",
+            )
+            self._count_held(largest)
 
     def _rivals(self, address: str) -> list[_AcceptedSession] | None:
         """The sessions of which one has to make room for another of an address; None if there is room."""
@@ -336,7 +349,7 @@ def _listen(bound: socket.socket) -> None:
 def _abort_one_that_waits(sessions: Sequence[_AcceptedSession]) -> bool:
     for session in sessions:
         if not session.acceptor.is_open and not session.is_aborted:
-            session.abort()
+            session.abort(CloseReason.CONNECTION_LOST, "another connection needs its place")
             return True
     return False
 
@@ -347,8 +360,7 @@ class _AcceptedSession:
     def __init__(
         self,
         server: SessionServer,
-        reader: asyncio.StreamReader,
-        writer: asyncio.StreamWriter,
+        connection: Connection,
         address: str,
         *,
         refused: bool,
@@ -358,21 +370,23 @@ class _AcceptedSession:
         self.network = network_of(address)
         self.is_aborted = False
         self.is_refused = refused
-        self.incomplete_bytes = 0
-        self.acceptor = server._new_acceptor(refuses=lambda _: "there are too many sessions" if refused else None)
+        self.held_bytes = 0
+        self.acceptor = server._new_acceptor(
+            refuses=lambda _: "there are too many sessions" if refused else None, address=address
+        )
         self.acceptor.connection_made(asyncio.get_running_loop().time())
-        self.link = Link(self.acceptor, reader, writer, self._handle, self._notify, server._lock)
+        self.link = Link(self.acceptor, connection, self._handle, self._notify, server._lock)
+        connection.came = partial(server._count_held, self)
 
     def leave(self) -> None:
         self.link.leave()
 
-    def abort(self) -> None:
+    def abort(self, reason: CloseReason, detail: str) -> None:
         self.is_aborted = True
-        self.link.abort()
+        self.link.abort(reason, detail)
 
     async def _handle(self, events: Sequence[Event]) -> None:
-        if not self.is_aborted:
-            self._server._count_incomplete(self, self.acceptor.incomplete_bytes)
+        self._server._count_held(self)
         received = [event for event in events if isinstance(event, MessageReceived)]
         if received:
             try:
@@ -390,19 +404,10 @@ class _AcceptedSession:
             match event:
                 case SessionClosed(reason, detail):
                     _LOG.debug("the session of %s was closed, %s: %s", self._address, reason, detail)
-                case MessageDisregarded(_, reason):
+                case MessageDisregarded(reason=reason):
                     _LOG.debug("%s: a message of %s is not delivered", reason, self._address)
             if self._server._watch is not None:
                 self._server._watch(event, self._address)
-
-
-def network_of(address: str) -> str:
-    """The network that counts as one address: of IPv6 the first 64 bits."""
-    host, _, _ = address.partition("%")
-    if ":" not in host:
-        return address
-    parsed = ipaddress.IPv6Address(host)
-    return str(parsed.ipv4_mapped or ipaddress.IPv6Network((int(parsed) >> 64 << 64, 64)))
 
 
 #: Receive messages.

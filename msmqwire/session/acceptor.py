@@ -30,6 +30,8 @@ class Acceptor(Session):
     refuses : callable, optional
         Why a request is refused with CS, for example because there are too many sessions ([MS-MQQB] 2.2.1); None
         accepts it.
+    address : str
+        That of the peer, which a duplicate from another one is reported with.
     wall_clock : callable
         Seconds since 1970, UTC: decides which messages have expired.
 

@@ -38,6 +38,8 @@ class CloseReason(StrEnum):
     ACK_WAIT_TIMEOUT = "ack_wait_timeout"
     IDLE = "idle"
     """The Session Cleanup Timer expired."""
+    MEMORY = "memory"
+    """The incomplete packets of all sessions take too much memory, and this session had the most of it."""
 
 
 @dataclass(frozen=True)
@@ -70,10 +72,19 @@ class MessageReceived:
 
 @dataclass(frozen=True)
 class MessageDisregarded:
-    """A message that is acknowledged, but not delivered."""
+    """A message that is acknowledged, but not delivered.
+
+    Attributes
+    ----------
+    message : mqqb.UserMessage
+    reason : Disregarded
+    first_address : str
+        Of a duplicate: where the message with its identifier came from that was delivered.
+    """
 
     message: mqqb.UserMessage
     reason: Disregarded
+    first_address: str = ""
 
 
 @dataclass(frozen=True)

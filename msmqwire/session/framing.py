@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import mmap
 import struct
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,6 +18,8 @@ from msmqwire.mqqb.framing import (
 )
 from msmqwire.mqqb.message_headers import MESSAGE_HEADERS
 
+#: Bytes of an incomplete packet that are kept together.
+_BLOCK = 1 << 16
 _FLAGS_AND_SIZE = struct.Struct("<2xH4xI")
 
 _USER_HEADER: Any = next(header for header in MESSAGE_HEADERS if header.section == "USER").dtype.fields
@@ -43,13 +47,19 @@ class PacketReader:
     """
 
     def __init__(self, max_packet_size: int) -> None:
-        self._buffer = bytearray()
-        self._needed = 1
         self._max_packet_size = max_packet_size
+        self.clear()
 
     def __len__(self) -> int:
         """Bytes kept."""
-        return len(self._buffer)
+        return self._kept
+
+    def clear(self) -> None:
+        """Release the bytes kept."""
+        self._kept = 0
+        self._size = 1
+        self._header = bytearray()
+        self._blocks: list[mmap.mmap] = []
 
     def feed(self, data: bytes | bytearray | memoryview) -> Iterator[bytes]:
         """The packets that ``data`` completes.
@@ -59,27 +69,48 @@ class PacketReader:
         FramingError
             As soon as the bytes show that they are no packet; the packets before it are given first.
         """
-        buffer = self._buffer
-        buffer += data
-        if len(buffer) < self._needed:
-            return
-        at = 0
-        try:
-            while (left := len(buffer) - at) > 0:
-                size = self._packet_size(at)
-                if left < size:
-                    self._needed = size if left >= BASE_HEADER_SIZE else left + 1
-                    return
-                packet = bytes(memoryview(buffer)[at : at + size])
-                at += size
-                yield packet
-            self._needed = 1
-        finally:
-            del buffer[:at]
+        with memoryview(data) as rest:
+            at = 0
+            while at < len(rest):
+                if (kept := self._kept) < BASE_HEADER_SIZE:
+                    part = rest[at : at + BASE_HEADER_SIZE - kept]
+                    self._header += part
+                    self._size = self._packet_size()
+                elif kept + len(rest) - at < self._size:
+                    part = rest[at:]
+                    self._keep(part)
+                else:
+                    part = rest[at : at + self._size - kept]
+                    packet = self._joined(part)
+                    at += len(part)
+                    self.clear()
+                    yield packet
+                    continue
+                self._kept += len(part)
+                at += len(part)
 
-    def _packet_size(self, at: int) -> int:
-        """The size of the packet at ``at``, or of a BaseHeader if that is incomplete."""
-        head = self._buffer[at : at + BASE_HEADER_SIZE]
+    def _keep(self, part: memoryview) -> None:
+        """Keep bytes after the BaseHeader, in blocks that the system takes back as soon as they are released."""
+        at = 0
+        while at < len(part):
+            start = (self._kept + at - BASE_HEADER_SIZE) % _BLOCK
+            if not start:
+                self._blocks.append(_new_block())
+            taken = part[at : at + _BLOCK - start]
+            self._blocks[-1][start : start + len(taken)] = taken
+            at += len(taken)
+
+    def _joined(self, end: memoryview) -> bytes:
+        """The packet whose last bytes are ``end``."""
+        last = (self._kept - BASE_HEADER_SIZE) % _BLOCK
+        if not last:
+            return b"".join((self._header, *self._blocks, end))
+        with memoryview(self._blocks[-1]) as block:
+            return b"".join((self._header, *self._blocks[:-1], block[:last], end))
+
+    def _packet_size(self) -> int:
+        """The size of the packet, or of a BaseHeader if that is incomplete."""
+        head = self._header
         if head[0] != VERSION_NUMBER:
             raise FramingError(f"VersionNumber is 0x{head[0]:02x}, not 0x10")
         if not PACKET_SIGNATURE.startswith(head[4:8]):
@@ -92,3 +123,10 @@ class PacketReader:
         if flags & (FLAG_INTERNAL | FLAG_SESSION) == FLAG_SESSION:
             size += SESSION_HEADER_SIZE
         return int(size)
+
+
+def _new_block() -> mmap.mmap:
+    """Memory that returns to the system when it is released, which that of malloc may not do for hours."""
+    if sys.platform == "win32":
+        return mmap.mmap(-1, _BLOCK)
+    return mmap.mmap(-1, _BLOCK, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)

@@ -29,24 +29,27 @@ class MessageIDHistory:
         self._size = size
         self._cleanup_timeout = cleanup_timeout
         self._cleanup_at: float | None = None
-        self._seen: OrderedDict[bytes, float] = OrderedDict()
+        self._seen: OrderedDict[bytes, tuple[float, str]] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._seen)
 
-    def is_duplicate(self, packet: bytes, now: float) -> bool:
-        """Whether the message is known; it is from now on."""
+    def first_address(self, packet: bytes, now: float, address: str = "") -> str | None:
+        """Where the message was accepted from first, if it is known; else None, and it is known from now on.
+
+        Call it for messages that are accepted: a message that is not must not hide another with its identifier.
+        """
         if self._cleanup_at is not None and now >= self._cleanup_at:
             self._clean_up(now)
         key = packet[SOURCE_QUEUE_MANAGER] + packet[MESSAGE_ID]
-        known = key in self._seen
-        self._seen[key] = now
+        _, first = self._seen.get(key, (now, None))
+        self._seen[key] = now, address if first is None else first
         self._seen.move_to_end(key)
         if len(self._seen) > self._size:
             self._seen.popitem(last=False)
         if self._cleanup_at is None:
             self._cleanup_at = now + self._cleanup_timeout
-        return known
+        return first
 
     def forget(self, packet: bytes) -> None:
         """Forget a message that could not be stored: it is accepted when it comes again."""
@@ -54,6 +57,6 @@ class MessageIDHistory:
 
     def _clean_up(self, now: float) -> None:
         """[MS-MQQB] 3.1.6.7, done when the next message comes: the size limits what is kept until then."""
-        while self._seen and next(iter(self._seen.values())) < now - self._cleanup_timeout:
+        while self._seen and next(iter(self._seen.values()))[0] < now - self._cleanup_timeout:
             self._seen.popitem(last=False)
         self._cleanup_at = now + self._cleanup_timeout if self._seen else None

@@ -86,11 +86,16 @@ class Initiator(Session):
         )
         self._output.append(mqqb.encode(request))
 
-    def connection_lost(self, now: float, detail: str = "the connection was closed") -> list[Event]:
+    def connection_lost(
+        self,
+        now: float,
+        detail: str = "the connection was closed",
+        reason: CloseReason = CloseReason.CONNECTION_LOST,
+    ) -> list[Event]:
         """The connection has ended, or could not be made: try again if messages wait (S17)."""
         if self.state is SessionState.WAITING_RECONNECT:
             self._wait_for_reconnect(now)
-        return super().connection_lost(now, detail)
+        return super().connection_lost(now, detail, reason)
 
     def receive_data(self, data: bytes | bytearray | memoryview, now: float) -> list[Event]:
         """Bytes of the connection, divided anywhere."""

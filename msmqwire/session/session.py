@@ -97,6 +97,7 @@ class Session(ABC):
         accepts: Callable[[mqqb.UserMessage], bool] | None = None,
         limit: MessageLimit | None = None,
         refuses: Callable[[mqqb.EstablishConnection], str | None] | None = None,
+        address: str = "",
         wall_clock: Callable[[], float] = time.time,
     ) -> None:
         self.identifier = identifier or uuid4()
@@ -110,6 +111,7 @@ class Session(ABC):
         self._accepts = accepts
         self._limit = limit
         self._refuses = refuses
+        self._address = address
         self._wall_clock = wall_clock
         self._output: list[bytes] = []
         self._timers: dict[Timer, float] = {}
@@ -152,6 +154,8 @@ class Session(ABC):
 
     def receive_data(self, data: bytes | bytearray | memoryview, now: float) -> list[Event]:
         """Bytes of the connection, divided anywhere."""
+        if self.is_disconnected:
+            return self._take_events()
         try:
             for packet in self._reader.feed(data):
                 if self.is_disconnected or (self._limit is not None and self._limit.remaining <= 0):
@@ -190,10 +194,15 @@ class Session(ABC):
         self._send_waiting(now)
         return self._take_events()
 
-    def connection_lost(self, now: float, detail: str = "the connection was closed") -> list[Event]:
+    def connection_lost(
+        self,
+        now: float,
+        detail: str = "the connection was closed",
+        reason: CloseReason = CloseReason.CONNECTION_LOST,
+    ) -> list[Event]:
         """The connection has ended, or could not be made."""
         if not self.is_disconnected:
-            self._close(CloseReason.CONNECTION_LOST, detail, now)
+            self._close(reason, detail, now)
         self._output.clear()
         return self._take_events()
 
@@ -246,6 +255,7 @@ class Session(ABC):
             return
         self._timers.clear()
         self.state = SessionState.CLOSED
+        self._reader.clear()
         self.outgoing.start_session()
         self._events.append(SessionClosed(reason, detail))
 
@@ -425,14 +435,15 @@ class Session(ABC):
     def _deliver(self, message: mqqb.UserMessage, data: bytes, foreign: bool, now: float) -> None:
         """[MS-MQQB] 3.1.5.8.1, 3.1.5.8.2, 3.1.7.1.2."""
         lifetime = message.time_to_reach_queue
-        if self.history.is_duplicate(data, now):
-            self._events.append(MessageDisregarded(message, Disregarded.DUPLICATE))
-        elif foreign:
+        if foreign:
             self._events.append(MessageDisregarded(message, Disregarded.OTHER_QUEUE_MANAGER))
         elif self._accepts is not None and not self._accepts(message):
             self._events.append(MessageDisregarded(message, Disregarded.NO_SUCH_QUEUE))
         elif lifetime != FOREVER and self._current_time() - message.sent_time > lifetime:
             self._events.append(MessageDisregarded(message, Disregarded.EXPIRED))  # S19
+        # Known from now on, which a message that is not accepted must not be
+        elif (first := self.history.first_address(data, now, self._address)) is not None:
+            self._events.append(MessageDisregarded(message, Disregarded.DUPLICATE, first))
         else:
             self._events.append(MessageReceived(message, data))
             if self._limit is not None:

@@ -8,6 +8,7 @@ content: running again reads what is new and adds nothing twice.
 from __future__ import annotations
 
 import json
+import logging
 import math
 import os
 import pickle
@@ -36,7 +37,7 @@ from msmqwire.spark.lake.captures import HEAD, Identity, Known, capture_numbers,
 from msmqwire.spark.lake.commit import Lake
 from msmqwire.spark.lake.growth import SMALLEST, digest_before, seam_name
 from msmqwire.spark.lake.maintenance import vacuum
-from msmqwire.spark.lake.storage import RUNS, LakeOptions, Storage
+from msmqwire.spark.lake.storage import RUNS, LakeOptions, Storage, one_line
 from msmqwire.spark.lake.tasks import CaptureSplitter, Decoding, Numbered, SourceCalls, SplitCapture, Stage
 from msmqwire.spark.source.planning import MANY, large, pack, task_size
 from msmqwire.spark.source.scan import ScanOptions
@@ -47,6 +48,7 @@ Result = TypeVar("Result")
 PipelineMode = Literal["PERMISSIVE", "FAILFAST"]
 # Parts that are decoded before a commit; a killed run loses at most these
 _PARTS_OF_A_COMMIT = 1000
+_LOG = logging.getLogger(__name__)
 _INTERVAL = 0.2
 # Captures that a task identifies at least
 _FEWEST_OF_A_CHUNK = 256
@@ -183,7 +185,8 @@ def run(
     vacuum_hours : int, optional
         Afterwards delete files that no table has had for so many hours, as ``lake.vacuum`` does; none by default.
     progress : callable, optional
-        Called with the progress of decoding a few times a second, from another thread.
+        Called with the progress of decoding a few times a second, from another thread. What it raises is logged, and
+        it is not called again.
 
     Raises
     ------
@@ -551,20 +554,33 @@ def _chunks(items: Sequence[Any]) -> list[Sequence[Any]]:
 def _reported(
     progress: Callable[[Progress], None] | None, storage: Storage, folder: str, total: int
 ) -> Iterator[str | None]:
-    """Report how many captures are decoded; tasks create files in this folder whose names have the numbers."""
+    """Report how many captures are decoded; tasks create files in this folder whose names have the numbers.
+
+    No error of a report ends the run: each is logged. After one of ``progress`` it is not called again.
+    """
     if progress is None:
         yield None
         return
     over = threading.Event()
 
     def report() -> None:
-        last = False
+        last = failed = False
         while not last:
             last = over.wait(_INTERVAL)
-            marks = [os.path.basename(file.name).split("-") for file in storage.list(folder)]
+            try:
+                marks = [os.path.basename(file.name).split("-") for file in storage.list(folder)]
+            except Exception as error:  # each library has its own exceptions
+                if not failed:
+                    _LOG.warning("progress cannot be counted for now: %s", one_line(error))
+                failed = True
+                continue
             # A task whose result was lost leaves two marks
             captures = min(total, sum(int(mark[1]) for mark in marks))
-            progress(Progress(captures, total, sum(int(mark[2]) for mark in marks)))
+            try:
+                progress(Progress(captures, total, sum(int(mark[2]) for mark in marks)))
+            except Exception:
+                _LOG.exception("progress is not reported any more")
+                return
 
     reporter = threading.Thread(target=report, daemon=True)
     reporter.start()

@@ -169,10 +169,12 @@ def test_sources_that_are_not_there(store: ObjectStore, source: str, message: st
         ("gopher://host/captures", {}, "gopher://host: Protocol not known: gopher"),
         ("sftp://host/captures", {}, 'sftp://host: SFTPFileSystem requires "paramiko" to be installed'),
         ("s3://key:secret@bucket/captures", {}, "s3://: URIs are shown in rows and messages; put credentials into"),
+        ("s3://bucket/captures", {"secret": b"hidden"}, "^storage option 'secret' of type bytes has no form in JSON$"),
+        ("s3://bucket/captures", {"retries": {"most": {1}}}, "^storage option 'retries' of type dict has no form"),
         ("s3://bucket/captures", {"colour": "blue"}, "s3://bucket: .*unexpected keyword argument 'colour'"),
     ],
 )
-def test_file_systems_that_are_not_there(source: str, options: dict[str, str], message: str) -> None:
+def test_file_systems_that_are_not_there(source: str, options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         find_files(source, storage_options=options)
 

@@ -74,7 +74,7 @@ def receive_into(place: Path, *rows: bytes, size: int = 0) -> tuple[int, bytes, 
 @pytest.mark.parametrize("redirected", [False, True])
 def test_rows_after_a_disk_was_full_or_a_process_was_killed(tmp_path: Path, redirected: bool) -> None:
     """A row that cannot be written leaves no part of a line, which the next row would be lost in."""
-    file = tmp_path / "private$_orders.jsonl"
+    file = tmp_path / "private.orders.jsonl"
     place, name = (file, "standard output") if redirected else (tmp_path, file)
     small, large = (json.dumps({"body": "00" * size}).encode() for size in (10, 10_000))
     assert receive_into(place, small) == (0, b"", 0)
@@ -104,26 +104,51 @@ def test_messages_that_cannot_all_be_written_are_not_written(tmp_path: Path) -> 
     asyncio.run(output.write([received("first"), received("second")]))
     before = [file.read_bytes() for file in sorted(tmp_path.iterdir())]
     assert len(before) == 2
-    (tmp_path / "private$_third.jsonl").mkdir()
-    with pytest.raises(CommandError, match=r"third\.jsonl: Is a directory"):
+    (tmp_path / "private.third.jsonl").symlink_to("/dev/full")
+    with pytest.raises(CommandError, match=r"third\.jsonl: No space left on device"):
         asyncio.run(output.write([received(name) for name in ("first", "fourth", "second", "third")]))
-    (tmp_path / "private$_third.jsonl").rmdir()
+    (tmp_path / "private.third.jsonl").unlink()
     after = {file.name: file.read_bytes() for file in sorted(tmp_path.iterdir())}
-    assert after.pop("private$_fourth.jsonl") == b""
+    assert after.pop("private.fourth.jsonl") == b""
     assert list(after.values()) == before
+
+
+def test_a_file_that_cannot_be_opened_ends_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its messages are in another file: neither they nor those of other queues are lost or wait."""
+    output = MessageOutput(str(tmp_path))
+    (tmp_path / "private.third.jsonl").mkdir()
+    for _ in range(2):
+        asyncio.run(output.write([received(name) for name in ("first", "third", "second")]))
+    assert capsys.readouterr().err == (
+        f"cannot write {tmp_path}/private.third.jsonl: Is a directory; "
+        f"its messages are written to {tmp_path}/others.jsonl\n"
+    )
+    (tmp_path / "private.third.jsonl").rmdir()
+    asyncio.run(output.write([received("third")]))
+    rows = {file.name: file.read_bytes().count(b"\n") for file in tmp_path.iterdir()}
+    assert rows == {f"private.{name}.jsonl": 2 for name in ("first", "second")} | {
+        "others.jsonl": 2,
+        "private.third.jsonl": 1,
+    }
+    (tmp_path / "others.jsonl").unlink()
+    for name in ("others", "private.fourth"):
+        (tmp_path / f"{name}.jsonl").mkdir()
+    with pytest.raises(CommandError, match=r"cannot write .*others\.jsonl: Is a directory"):
+        asyncio.run(output.write([received("first"), received("fourth")]))
+    assert (tmp_path / "private.first.jsonl").read_bytes().count(b"\n") == 2
 
 
 def test_rows_of_another_process_are_not_taken_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two receivers may append to one file: one fails after the other has appended to it."""
-    shared, row = tmp_path / "private$_shared.jsonl", b'{"of":"another"}\n'
+    shared, row = tmp_path / "private.shared.jsonl", b'{"of":"another"}\n'
 
     def append(_: str) -> None:
         with open(shared, "ab") as file:
             file.write(row)
 
-    monkeypatch.setattr("msmqwire.cli.message_files._sync_directory", append)
-    (tmp_path / "private$_third.jsonl").mkdir()
-    with pytest.raises(CommandError, match=r"third\.jsonl: Is a directory"):
+    monkeypatch.setattr("msmqwire.cli.message_files.sync_folder", append)
+    (tmp_path / "private.third.jsonl").symlink_to("/dev/full")
+    with pytest.raises(CommandError, match=r"third\.jsonl: No space left on device"):
         asyncio.run(MessageOutput(str(tmp_path)).write([received("shared"), received("third")]))
     assert shared.read_bytes().endswith(row)
 

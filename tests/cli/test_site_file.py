@@ -112,6 +112,7 @@ NO_GUID = "is not a GUID, as in dcc51bf6-d4ad-4543-8739-71568e8f9128"
     ("change", "complaint"),
     [
         (("[enterprise]", "[enterprise"), "not TOML: Expected ']' at the end of a table declaration (at line 1"),
+        (("[enterprise]", f"{'a.' * 20_000}a = 1\n[enterprise]"), "not TOML: a key has more than 32 parts (at line"),
         (("[listen]", "[lisen]"), "[lisen]: no such table; did you mean listen?"),
         (("[listen]", "[xyz]"), "[xyz]: no such table; there is enterprise, site, listen, allow, limits, directory"),
         ((f'[enterprise]\nid = "{ID}"', "enterprise = 5"), "enterprise: 5 is not a table, [enterprise]"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import tomllib
 from pathlib import Path
 from uuid import UUID
 
@@ -19,6 +20,7 @@ from msmqwire.directory import (
     RoutingLink,
     Site,
 )
+from msmqwire.directory.document import read_toml
 from msmqwire.directory.elements import ELEMENTS
 from msmqwire.directory.ldap_schema import DERIVED, MAPPING
 from msmqwire.directory.queues import QueueCollection
@@ -36,8 +38,6 @@ def written(folder: Path, text: str, name: str = "enterprise.toml") -> Path:
 
 
 def test_toml_and_json_say_the_same(tmp_path: Path) -> None:
-    import tomllib
-
     tables = tomllib.loads(EXAMPLE.read_text("utf-8"))
     path = written(tmp_path, json.dumps(tables), "enterprise.JSON")
     for element in (Site, RoutingLink, QueueManager, Queue):
@@ -180,6 +180,9 @@ def test_a_name_that_two_objects_bear_is_no_reference(tmp_path: Path) -> None:
     ("name", "data", "message"),
     [
         ("a.toml", b"[[site", "at end of document"),
+        ("a.toml", b"\n" + b"a." * 20_000 + b"a = 1", r"a key has more than 32 parts \(at line 2\)"),
+        ("a.toml", b"[[" + b"'a' . " * 20_000 + b"a]]", "a key has more than 32 parts"),
+        ("a.toml", b"a = {" + b'"a.".' * 20_000 + b"a = 1}", "a key has more than 32 parts"),
         ("a.json", b"{", "Expecting property name"),
         ("a.json", b'{"site": {}, "queue": {}, "site": {}}', "'site' is there more than once"),
         ("a.json", b'{"site": {"name": "A", "name": "B"}}', "'name' is there more than once"),
@@ -194,6 +197,21 @@ def test_files_of_something_else(tmp_path: Path, name: str, data: bytes, message
     path.write_bytes(data)
     with pytest.raises(DirectoryError, match=message):
         MemoryDirectory.load(path)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{'a.' * 31}a = 1",
+        f"""'{"a." * 99}' = "{"a." * 99}" # {"a." * 99}""",
+        f"""[{"a." * 31}"{"b." * 99}"]\na = ['{"a." * 99}']""",
+        f'''a = """\n{"a." * 99}\\""" {"b." * 99}""\n{"a." * 99}"""''',
+        f"""a = '''\n{"a." * 99}\\'' {"b." * 99}\n{"a." * 99}'''""",
+        "\n".join(f"{'a.' * 20}a{number} = {number}.5" for number in range(100)),
+    ],
+)
+def test_dots_that_make_no_deep_key(text: str) -> None:
+    assert read_toml(text) == tomllib.loads(text)
 
 
 def test_a_byte_order_mark_does_no_harm(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from uuid import UUID
 
 import pytest
 
+from msmqwire.discovery.rates import Rate
 from msmqwire.net.ping import PingServer, ping
 from msmqwire.session import PingClient
 from tests.net.socket_errors import ERRORS_OF_RECV, ERRORS_OF_SEND, OF_THE_SOCKET
@@ -18,6 +19,8 @@ from tests.net.socket_errors import ERRORS_OF_RECV, ERRORS_OF_SEND, OF_THE_SOCKE
 OWN = UUID(int=7)
 #: asyncio tries again by itself.
 REPEATED = ("EAGAIN", "EALREADY", "EINTR")
+
+UNLIMITED = Rate(1e9, 1_000_000)
 
 
 def failing(operation: str, name: str, opened: list[Any]) -> type[socket.socket]:
@@ -146,17 +149,17 @@ def test_answers_do_not_wait_for_a_slow_network(monkeypatch: pytest.MonkeyPatch)
     async def main() -> None:
         with monkeypatch.context() as patched:
             patched.setattr(socket, "socket", Slow)
-            server = PingServer(("127.0.0.1", 0), OWN, lambda _: False)
+            server = PingServer(("127.0.0.1", 0), OWN, lambda _: False, address_rate=UNLIMITED, total_rate=UNLIMITED)
             await server.open()
         request = PingClient(OWN).request()
         for number in range(10_000):
-            server.datagram_received(request, ("127.0.0.1", 2000 + number))
+            server.datagram_received(request, ("127.0.0.1", 4000 + number))
         transport: Any = server._transport
         waiting = transport.get_write_buffer_size()
         assert 0 < waiting < 1 << 17
         assert server.errors["EAGAIN"] >= 10_000 - waiting // len(request)
         server.resume_writing()
-        server.datagram_received(request, ("127.0.0.1", 2000))
+        server.datagram_received(request, ("127.0.0.1", 4000))
         assert transport.get_write_buffer_size() > waiting
         server.close()
         transport.abort()

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from msmqwire import net
+from msmqwire.net.connection import MOST_UNSENT
 from msmqwire.session import CloseReason, Event, MessageReceived, SessionClosed, Settings
 from tests.net.session_wire import DEADLINE, Wire
 from tests.net.test_sessions import GUID, Store, message, peer_of
@@ -41,12 +42,12 @@ async def session_that_is_not_read(server: net.SessionServer) -> tuple[socket.so
     wire = Wire(peer)
     await asyncio.to_thread(wire.open_session, ConnectionParameters(window_size=1))
     (session,) = server._sessions.values()
-    transport = session.link._writer.transport
+    transport = session.link._connection.transport
     transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
     peer.setblocking(False)
     number, rest = 0, b""
     async with asyncio.timeout(DEADLINE):
-        while transport.get_write_buffer_size() <= 1 << 16:
+        while transport.get_write_buffer_size() <= MOST_UNSENT:
             while len(rest) < 1 << 14:
                 number += 1
                 rest += UserMessage(GUID.bytes_le, number).pack()
@@ -311,19 +312,19 @@ def test_incomplete_packets_of_all_sessions_are_limited() -> None:
             sizes = [half // 2, half + half // 2, half // 2]
             for peer, packet, size in zip(peers, packets, sizes, strict=True):
                 peer.writer.write(packet[:size])
-            await until(lambda: server._incomplete_bytes == sum(sizes))
+            await until(lambda: server._held_bytes == sum(sizes))
             peers[0].writer.write(packets[0][sizes[0] : sizes[0] + half])
             assert await peers[1].packet() is None
             peers[0].writer.write(packets[0][sizes[0] + half :])
             await until(lambda: len(store.bodies) == 1)
             peers[2].writer.write(packets[2][sizes[2] :])
             await until(lambda: len(store.bodies) == 2)
-            assert (server.sessions, server._incomplete_bytes) == (2, 0)
+            assert (server.sessions, server._held_bytes) == (2, 0)
             peers[0].writer.write(packets[1][:half])
-            await until(lambda: server._incomplete_bytes == half)
+            await until(lambda: server._held_bytes == half)
             peers[0].writer.close()
             await until(lambda: server.sessions == 1)
-            assert server._incomplete_bytes == 0
+            assert server._held_bytes == 0
 
     asyncio.run(main())
 

@@ -165,6 +165,26 @@ def test_incomplete_packets_are_bounded(receiving: Receiving) -> None:
     receiving.stop()
 
 
+def test_a_duplicate_of_another_address_is_reported_once(receiving: Receiving) -> None:
+    """One who knows an identifier can make the genuine message a duplicate, but not in silence."""
+    identifier = bytes(range(16))
+    for address, label in (("127.0.0.2", "forged"), ("127.0.0.3", "genuine"), ("127.0.0.3", "again")):
+        wire = Wire(socket.create_connection(("127.0.0.1", receiving.port), DEADLINE, (address, 0)))
+        wire.identifier = identifier
+        wire.open_session(ConnectionParameters(window_size=1))
+        wire.write(UserMessage(identifier, 7, b"x", label=label, recoverable=True))
+        assert wire.read(SessionAck).header.ack_sequence_number == 1
+        wire.close()
+    deliver(receiving)
+    said = receiving.stop()
+    assert [row["label"] for row in receiving.rows()] == ["forged", "works"]
+    (line,) = [line for line in said.splitlines() if "is a duplicate" in line]
+    assert line.startswith(
+        "127.0.0.3: message 03020100-0504-0706-0809-0a0b0c0d0e0f\\7 is a duplicate and not written: "
+    )
+    assert line.endswith("127.0.0.2 sent one with this identifier before; further ones are only counted")
+
+
 @pytest.mark.long
 def test_sender_that_reads_no_acknowledgment(receiving: Receiving) -> None:
     """Acknowledgments that nobody reads stop the reading, not fill the memory."""

@@ -11,7 +11,7 @@ import pytest
 
 from msmqwire import mqqb, net
 from msmqwire.errors import SessionError
-from msmqwire.net.session_server import network_of
+from msmqwire.net.host_addresses import network_of
 from msmqwire.session import CloseReason, Event, MessageLimit, MessageReceived, SessionClosed, Settings
 from tests.net.session_wire import free_port
 from tests.reference.mqqb_session_packets import (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -11,6 +13,7 @@ from msmqwire.session import (
     CloseReason,
     Disregarded,
     MessageDisregarded,
+    MessageIDHistory,
     MessageReceived,
     SessionClosed,
     SessionOpened,
@@ -130,6 +133,67 @@ def test_malformed_packet(data: bytes) -> None:
     assert event.reason is CloseReason.MALFORMED_PACKET
     assert acceptor.receive_data(REQUEST.pack(), 0.0) == []
     assert acceptor.data_to_send() == b""
+
+
+@pytest.mark.parametrize(
+    ("forged", "reason"),
+    [
+        ({"queue": "TCP:127.0.0.1\\private$\\other"}, Disregarded.NO_SUCH_QUEUE),
+        ({"sent_time": 0x5FFFFFF0, "time_to_reach_queue": 5}, Disregarded.EXPIRED),
+        ({"queue_manager_address": UUID(int=9).bytes_le}, Disregarded.OTHER_QUEUE_MANAGER),
+    ],
+)
+def test_a_forged_message_that_is_not_accepted_hides_none(forged: dict[str, Any], reason: Disregarded) -> None:
+    """It has the identifier of a genuine message, which comes later; only a third one is a duplicate."""
+    history = MessageIDHistory()
+
+    def end(address: str) -> Acceptor:
+        queues = Acceptor(
+            OWN,
+            history=history,
+            accepts=lambda message: "orders" in str(message.destination_queue),
+            address=address,
+            wall_clock=lambda: 0x60000000,
+        )
+        return open_acceptor(queues)
+
+    (event,) = end("192.0.2.1").receive_data(replace(UserMessage(PEER.bytes_le, 1), **forged).pack(), 0.0)
+    assert isinstance(event, MessageDisregarded)
+    assert event.reason is reason
+    (event,) = end("10.0.0.1").receive_data(incoming(1), 0.0)
+    assert isinstance(event, MessageReceived)
+    (event,) = end("10.0.0.2").receive_data(incoming(1), 0.0)
+    assert isinstance(event, MessageDisregarded)
+    assert (event.reason, event.first_address) == (Disregarded.DUPLICATE, "10.0.0.1")
+
+
+def changed(number: int, at: int, old: int, new: int, end: bytes = b"") -> bytes:
+    """A recoverable message with a flag of its UserHeader changed, or bytes after its last header."""
+    data = bytearray(incoming(number, recoverable=True))
+    flags = int.from_bytes(data[at : at + 4], "little")
+    assert flags & (old | new) == old
+    data[at : at + 4] = (flags & ~old | new).to_bytes(4, "little")
+    data[8:12] = (len(data) + len(end)).to_bytes(4, "little")
+    return bytes(data) + end
+
+
+@pytest.mark.parametrize(
+    ("data", "what"),
+    [
+        (changed(1, 60, 0, 0, bytes(4)), "PacketSize"),
+        (changed(1, 60, 1 << 21, 0), "PacketSize"),
+        (changed(1, 60, 1 << 5, 3 << 5), "Flags"),
+    ],
+)
+def test_a_message_that_breaks_a_rule_is_not_delivered(data: bytes, what: str) -> None:
+    """It can be decoded, but not strictly: 3.1.5.1.3 closes the session. The next session takes messages."""
+    acceptor = open_acceptor(Acceptor(OWN))
+    (event,) = acceptor.receive_data(data + incoming(2), 0.0)
+    assert isinstance(event, SessionClosed)
+    assert event.reason is CloseReason.MALFORMED_PACKET
+    assert what in event.detail
+    (received,) = open_acceptor(Acceptor(OWN, history=acceptor.history)).receive_data(incoming(1), 0.0)
+    assert isinstance(received, MessageReceived)
 
 
 def test_session_initialization_timer() -> None:

@@ -44,6 +44,27 @@ class Entry(NamedTuple):
     modified_ns: int | None
 
 
+def options_text(options: StorageOptions) -> str:
+    """Storage options as text of JSON, by which equal ones are found.
+
+    Raises
+    ------
+    ValueError
+        JSON cannot hold an option.
+    """
+    texts = {}
+    for name in sorted(options, key=str):
+        try:
+            if not isinstance(name, str):
+                raise TypeError
+            texts[name] = json.dumps(options[name], sort_keys=True, allow_nan=False)
+        except (TypeError, ValueError, RecursionError):
+            # Its value may be a secret
+            kind = type(options[name]).__name__
+            raise ValueError(f"storage option {name!r} of type {kind} has no form in JSON") from None
+    return "{" + ",".join(f"{json.dumps(name)}:{text}" for name, text in texts.items()) + "}"
+
+
 class RemoteStore:
     """The file system of a URI. The path of a URI is taken literally, without escapes.
 
@@ -59,7 +80,7 @@ class RemoteStore:
     def __init__(self, uri: str, options: StorageOptions | None = None) -> None:
         scheme, _, rest = uri.partition("://")
         self._base = f"{scheme}://{rest.partition('/')[0]}"
-        self._files, self._root = _file_system(self._base, json.dumps(dict(options or {}), sort_keys=True))
+        self._files, self._root = _file_system(self._base, options_text(options or {}))
 
     def lookup(self, uri: str) -> Entry | None:
         """What a URI names, a file or a folder; None if the server has neither.
