@@ -35,7 +35,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         (_vacuum, "vacuum", "delete the files that no table has had for some time"),
         (_history, "history", "list the runs, the last one first"),
         (_check, "check", "compare the files and rows of every table with accounting"),
-        (_repair, "repair", "mend malformed logs and files; leave out captures that differ from accounting"),
+        (_repair, "repair", "mend malformed logs; remove rows that are there twice; leave out malformed files"),
     ):
         action = actions.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
         action.set_defaults(act=act)

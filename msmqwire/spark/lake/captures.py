@@ -265,6 +265,8 @@ class KnownCaptures:
     def __init__(self) -> None:
         self._columns: dict[str, list[Any]] = {name: [] for name in KNOWN if name != "replaces"}
         self._by_key: dict[str, int] = {}
+        # Earlier rows with the same key; only after a repair are they not replaced
+        self._earlier_by_key: dict[str, list[int]] = {}
         # The keys of copies: of the capture, or of what it was before it has grown
         self._by_key_of_copy: dict[str, int] = {}
         self._by_number: dict[int, int] = {}
@@ -303,6 +305,8 @@ class KnownCaptures:
                 self._copies.setdefault(duplicate_of, []).append(number)
                 self._by_key_of_copy[key] = number
             elif problem is None:
+                if (earlier := self._by_key.get(key)) is not None:
+                    self._earlier_by_key.setdefault(key, []).append(earlier)
                 self._by_key[key] = number
                 if key is not None and length < HEAD:
                     self._by_opening.setdefault(key.rpartition("-")[0], []).append(number)
@@ -374,6 +378,8 @@ class KnownCaptures:
     def replaced_by(self, name: str, key: str | None, grown_from: Sequence[str]) -> list[Known]:
         """The rows that a new row replaces: those of the same capture and its copies, and of a file that is none."""
         found = [row for row in map(self._with_key, (key, *grown_from)) if row is not None]
+        earlier = (number for row in found for number in self._earlier_by_key.get(str(row.key), ()))
+        found += [row for row in map(self._row, earlier) if row is not None]
         copies = (self._row(number) for row in found for number in self._copies.get(row.capture, ()))
         # After a repair, a row may have no key: nobody knows what it was read from
         others = (row for row in self._named(name) if not row.is_capture or row.key is None)

@@ -1,7 +1,7 @@
-"""Mend a lake from what is in it: logs, files that cannot be read, rows that differ from their account or have none.
+"""Mend a lake from what is in it: logs, files that cannot be read, rows that are there twice or have no account.
 
-Each step is a commit of its own that any reader may see, and follows from what is in the lake: a repair that was killed
-is continued by the next one. What runs commit meanwhile is looked at again.
+No step removes the last copy of a row. Each step is a commit of its own that any reader may see, and follows from what
+is in the lake: a repair that was killed is continued by the next one. What runs commit meanwhile is looked at again.
 """
 
 from __future__ import annotations
@@ -20,13 +20,15 @@ from msmqwire.spark.lake.accounting import ACCOUNTING, SourceAccount
 from msmqwire.spark.lake.captures import capture_numbers
 from msmqwire.spark.lake.commit import Lake
 from msmqwire.spark.lake.logs import mend_log
-from msmqwire.spark.lake.rewriting import Replacement, parquet_file
+from msmqwire.spark.lake.rewriting import Replacement, parquet_file, without_copies_of
 from msmqwire.spark.lake.schemas import ALL_TABLES, LAKE_TABLES
 from msmqwire.spark.lake.storage import LakeError, LakeOptions, Storage
 from msmqwire.spark.lake.tables import LakeTable
 from msmqwire.spark.lake.verification import read_contents
 
-_LOST = "its rows in the lake were not those of accounting and are gone; the next run reads it again"
+_MARKED = "kept; the next run that finds this capture reads it again"
+# No run has these settings, so the next one takes the capture for one that was decoded otherwise
+_OTHER_SETTINGS = "repair"
 
 
 def repair(
@@ -34,10 +36,10 @@ def repair(
 ) -> list[str]:
     """Mend a lake from what is in it; runs may commit meanwhile.
 
-    Logs are made readable. Files that cannot be read are left out, and so are the rows of every capture that then lacks
-    some, or has some twice: ``accounting`` says so, and the next run reads these captures again. Rows of captures that
-    ``accounting`` does not have get their account back; where this is lost, the rows stay until a run reads a file of
-    the same name. A plan of a run that is missing is written again.
+    Logs are made readable. Files that cannot be read are left out. Of rows that are there twice, one is kept. A capture
+    whose rows are not those that ``accounting`` has keeps them; the next run that finds this capture reads it again.
+    Rows of captures that ``accounting`` does not have get their account back; where this is lost, the rows stay until a
+    run reads a file of the same name. A plan of a run that is missing is written again.
 
     Parameters
     ----------
@@ -49,7 +51,7 @@ def repair(
     Returns
     -------
     list of str
-        What was done, or would be; empty for a lake that ``check`` finds sound.
+        What was done, or would be; empty for a lake that ``check`` finds sound, and where nothing is left to be done.
 
     Raises
     ------
@@ -65,10 +67,12 @@ def repair(
     done += _drop_unreadable(storage, dry_run)
     if dry_run and any(line.startswith("accounting/") for line in done):
         return [*done, "what else is to be done can be told once accounting can be read"]
-    while (found := _Findings(storage).lines(dry_run)) is None:
-        # A run has committed meanwhile
-        continue
-    return done + found
+    while True:
+        findings = _Findings(storage)
+        done += findings.remove_copies(dry_run)
+        # None where a run has committed meanwhile
+        if (found := findings.lines(dry_run)) is not None:
+            return list(dict.fromkeys([*done, *found]))
 
 
 def _drop_unreadable(storage: Storage, dry_run: bool) -> list[str]:
@@ -96,6 +100,8 @@ class _Changes:
     ----------
     rows : list of dict
         Of ``accounting``.
+    restored : list of dict
+        Those of them that accounting did not have.
     gone : set of int
         Numbers of captures whose rows of ``accounting`` are deleted.
     delete : dict of str to list of int
@@ -104,7 +110,8 @@ class _Changes:
         For people.
     """
 
-    rows: list[dict[str, object]] = field(default_factory=list)
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    restored: list[dict[str, Any]] = field(default_factory=list)
     gone: set[int] = field(default_factory=set)
     delete: dict[str, list[int]] = field(default_factory=dict)
     lines: list[str] = field(default_factory=list)
@@ -133,6 +140,37 @@ class _Findings:
         for number in self.replaced:
             del self.accounts[number]
 
+    def remove_copies(self, dry_run: bool) -> list[str]:
+        """Keep one of the rows that are there several times; what was done, or would be."""
+        done = []
+        for name, contents in list(self.contents.items()):
+            said = Counter({capture: _counts(row).get(name, 0) for capture, row in self.accounts.items()})
+            suspects = {capture for capture, count in contents.rows.items() if count != said[capture]}
+            removed: Counter[int] = Counter()
+
+            def without_copies(
+                name: str = name, suspects: set[int] = suspects, removed: Counter[int] = removed
+            ) -> list[Replacement]:
+                found, counts = without_copies_of(self.storage, name, self.tables[name].files(), suspects, dry_run)
+                removed.clear()
+                removed.update(counts)
+                return found
+
+            if not suspects:
+                continue
+            self.tables[name].replace(without_copies)
+            if dry_run:
+                contents.rows.subtract(removed)
+            else:
+                # Another repair may have removed some
+                self.contents[name] = read_contents(self.storage, self.tables[name], every_byte=False)
+            done += [
+                f"{self.accounts[capture]['file'] if capture in self.accounts else self._name(capture)}: "
+                f"{counted(count, 'row')} of {name} that other rows are copies of: removed"
+                for capture, count in sorted(removed.items())
+            ]
+        return done
+
     def lines(self, dry_run: bool) -> list[str] | None:
         """Mend what differs; what was done, or None when a run has committed meanwhile."""
         changes = self._changes()
@@ -152,18 +190,28 @@ class _Findings:
     def _changes(self) -> _Changes:
         changes = _Changes()
         wrong = {capture for capture, row in self.accounts.items() if _counts(row) != self._found(capture)}
-        for capture in sorted(wrong):
-            changes.rows.append(self._lost(capture))
-            changes.lines.append(f"{self.accounts[capture]['file']}: {_LOST}")
         kept = {capture: row for capture, row in self.accounts.items() if capture not in wrong}
-        if again := self.replaced | self.twice:
-            changes.rows += (row for capture, row in kept.items() if capture in again)
-            changes.lines.append(f"accounting: {counted(len(again), 'row')} replaced or there twice: removed")
-        changes.gone = wrong | again
         unknown = {capture for contents in self.contents.values() for capture in contents.rows} - self.accounts.keys()
-        unwanted = wrong | self._take_in(unknown, kept, changes)
+        unwanted = self._take_in(unknown, kept, changes)
+        # Their complete successors are in the lake
+        superseded = {
+            capture
+            for capture, row in self.accounts.items()
+            if any(row["key"] == one["key"] and row["length"] <= one["length"] for one in changes.restored)
+        }
+        for capture in sorted(wrong - superseded):
+            row = self.accounts[capture]
+            if row["settings"] != _OTHER_SETTINGS:
+                changes.rows.append({**row, "settings": _OTHER_SETTINGS, "replaces": []})
+                changes.gone.add(capture)
+                changes.lines.append(f"{row['file']}: {_difference(_counts(row), self._found(capture))}: {_MARKED}")
+        if again := self.replaced | self.twice:
+            named = {row["capture"] for row in changes.rows} | superseded
+            changes.rows += (self.accounts[capture] for capture in again & self.accounts.keys() - named)
+            changes.lines.append(f"accounting: {counted(len(again), 'row')} replaced or there twice: removed")
+        changes.gone |= again | superseded
         for name, contents in self.contents.items():
-            if gone := sorted(unwanted & contents.rows.keys()):
+            if gone := sorted((unwanted | superseded) & contents.rows.keys()):
                 changes.delete[name] = gone
         if not changes.rows and (changes.gone or changes.delete or self._lacks_run()):
             account = SourceAccount("msmqwire lake repair", next(self.numbers), problem="rows of accounting were lost")
@@ -180,18 +228,11 @@ class _Findings:
         unknown = bool(self.lake.run) and not self.lake.plan_file
         return unknown or any(table.run > self.lake.run for table in self.tables.values())
 
-    def _lost(self, capture: int) -> dict[str, object]:
-        """The row that says of a capture that its rows are gone."""
-        before = self.accounts[capture]
-        name = before["file"] if before["name"] is None else os.fsdecode(before["name"])
-        account = SourceAccount(name, next(self.numbers), problem=f"{before['file']}: {_LOST}")
-        return {**account.values(0, ""), "replaces": [capture]}
-
     def _take_in(self, unknown: set[int], kept: dict[int, dict[str, Any]], changes: _Changes) -> set[int]:
         """Find accounts for captures that have none; those whose rows are in the lake under another number."""
         replaced = {number for row in kept.values() for number in row["replaces"] or ()}
-        keys = {row["key"] for row in kept.values()}
-        counts = {(row["file"], frozenset(_counts(row).items())) for row in kept.values()}
+        lengths = {row["key"]: row["length"] for row in kept.values()}
+        counts = {(row["file"], frozenset(_counts(row).items())): capture for capture, row in kept.items()}
         files = self._files_of_accounting(unknown - replaced)
         unwanted = set()
         for capture in sorted(unknown):
@@ -200,12 +241,15 @@ class _Findings:
             if row is not None and _counts(row) != rows:
                 row = None
             text = f"{counted(sum(rows.values()), 'row')} of capture {capture}"
-            if row is not None and row["key"] not in keys and capture not in replaced:
-                changes.rows.append({**row, "replaces": []})
+            is_longest = row is not None and lengths.get(row["key"], -1) < row["length"]
+            if row is not None and is_longest and capture not in replaced:
+                changes.restored.append({**row, "replaces": []})
                 changes.lines.append(f"{row['file']}: its row of accounting is restored")
                 continue
             name = self._name(capture)
-            if row is not None or capture in replaced or (name, frozenset(rows.items())) in counts:
+            other = counts.get((name, frozenset(rows.items())))
+            is_same = other is not None and self._places(capture) == self._places(other)
+            if row is not None or capture in replaced or is_same:
                 unwanted.add(capture)
                 changes.lines.append(f"{name}: {text}, which the lake has from another file or run: removed")
                 continue
@@ -213,6 +257,7 @@ class _Findings:
             account.rows.pop("faults", None)
             changes.rows.append(account.values(0, ""))
             changes.lines.append(f"{name}: {text} without accounting: kept until a run reads the file again")
+        changes.rows += changes.restored
         return unwanted
 
     def _files_of_accounting(self, captures: set[int]) -> dict[int, dict[str, Any]]:
@@ -241,6 +286,14 @@ class _Findings:
                 here = batch.column("capture").to_numpy() == capture
                 yield from batch.column(column).filter(pa.array(here)).to_pylist()
 
+    def _places(self, capture: int) -> dict[str, Counter[tuple[Any, ...]]]:
+        """Where each row of a capture comes from, by table."""
+        names = ("frame", "stream_offset", "time_ns")
+        tables = (table for table, found in self.contents.items() if found.rows[capture])
+        return {
+            table: Counter(zip(*(self._rows(table, capture, name) for name in names), strict=True)) for table in tables
+        }
+
     def _name(self, capture: int) -> str:
         """The name of a capture, as its rows have it."""
         return str(next(name for table in self.contents for name in self._rows(table, capture, "file")))
@@ -255,3 +308,9 @@ def _counts(row: dict[str, Any]) -> dict[str, int]:
     rows = {name: count for name, count in row["rows"] if name in TABLES}
     rows["faults"] = sum(count for _, count in row["faults"])
     return {name: count for name, count in rows.items() if count}
+
+
+def _difference(said: dict[str, int], found: dict[str, int]) -> str:
+    """How the rows of a capture differ from its account."""
+    differ = [name for name in {**said, **found} if said.get(name, 0) != found.get(name, 0)]
+    return ", ".join(f"{counted(found.get(name, 0), 'row')} of {name}, not {said.get(name, 0)}" for name in differ)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import uuid
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
+from itertools import islice, pairwise
 from typing import Any, NamedTuple, get_args
 
 import pyarrow as pa
@@ -18,6 +21,9 @@ from msmqwire.spark.lake.checksums import is_as_written
 from msmqwire.spark.lake.dayfiles import NewFile, WrittenFile, path_of
 from msmqwire.spark.lake.schemas import file_schema
 from msmqwire.spark.lake.storage import LakeError, Storage, mend, one_line
+
+#: The columns that say from which place of which capture a row comes, where a table has them.
+PLACE = ("capture", "frame", "stream_offset", "index", "table")
 
 
 class ActiveFile(NamedTuple):
@@ -103,6 +109,46 @@ def without(
             left[ending.capture] -= pc.sum(ending.has(found)).as_py() or 0
         if pc.any(is_gone(found) if ends else pc.is_in(found["capture"], unwanted)).as_py():
             yield rewrite(storage, table, [file], is_gone if ends else lambda rows: pc.is_in(rows["capture"], unwanted))
+
+
+def without_copies_of(
+    storage: Storage, table: str, files: Iterable[ActiveFile], captures: Collection[int], dry_run: bool
+) -> tuple[list[Replacement], Counter[int]]:
+    """Write files again without the copies of rows of some captures; and how many copies each capture has.
+
+    Rows of a capture are copies if they come from the same place in it, ``PLACE``. The first of them is kept.
+    """
+    wanted = pa.array(sorted(captures), pa.int64())
+    names = [name for name in PLACE if name in file_schema(table).names]
+    read = [file for file in files if file.may_have(captures)]
+    tables, bounds = [], [0]
+    for file in read:
+        with parquet_file(storage, f"{table}/{file.path}") as source:
+            rows = source.read(names, use_threads=False)
+        bounds.append(bounds[-1] + len(rows))
+        rows = rows.append_column("position", pa.array(range(*bounds[-2:]), pa.int64()))
+        here: Any = pc.is_in(rows["capture"], wanted)
+        tables.append(rows.filter(here))
+    if not tables:
+        return [], Counter()
+    found = pa.concat_tables(tables)
+    first: Any = found.group_by(names, use_threads=False).aggregate([("position", "min")])["position_min"]
+    is_first: Any = pc.is_in(found["position"], first.combine_chunks())
+    copies = found.filter(pc.invert(is_first))
+    captures_of_copies: Any = copies["capture"].to_pylist()
+    unwanted: Any = copies["position"].to_pylist()  # in ascending order
+    replacements = []
+    for file, (begin, end) in zip(read, pairwise(bounds), strict=True):
+        here = unwanted[bisect_left(unwanted, begin) : bisect_left(unwanted, end)]
+        if dry_run or not here:
+            continue
+        places, gone = iter(range(begin, end)), pa.array(here, pa.int64())
+
+        def is_gone(rows: pa.Table, places: Iterator[int] = places, gone: pa.Array[Any] = gone) -> Any:
+            return pc.is_in(pa.array(islice(places, len(rows)), pa.int64()), gone)
+
+        replacements.append(rewrite(storage, table, [file], is_gone))
+    return replacements, Counter(captures_of_copies)
 
 
 def rewrite(
