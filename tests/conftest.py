@@ -51,8 +51,9 @@ class OneSpark(LoadFileScheduling):  # type: ignore[misc]  # xdist has no types
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the options of ``tests/cpu_time.py``."""
+    """Add the options of ``tests/cpu_time.py`` and of the picture in README."""
     parser.addoption("--cpu-seconds", action="store_true", help="print the CPU seconds of each test file")
+    parser.addoption("--write-picture", action="store_true", help="write the picture of a report in README again")
     parser.addoption("--record-weights", choices=cpu_time.PARTS, help="write them to tests/weights.toml")
 
 
