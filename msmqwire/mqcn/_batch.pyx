@@ -346,9 +346,10 @@ cdef class NotificationBatch(Batch):
         return gather_property(self, propid)
 
     cdef int derive(self, str column) except -1:
+        cdef Hold _hold
         cdef Reading _reading
         if column == "properties" and "properties[].ints[]" not in self.counts:
-            _reading = Reading(self)
+            _hold, _reading = Hold(self), Reading(self)
             derive_members(self)
         return 0
 
