@@ -10,7 +10,7 @@ from libc.string cimport memcmp, memcpy, memset
 
 from msmqwire.columns._batch cimport DECODED, Batch, Hold, Reading
 from msmqwire.columns._convert cimport TextSpan
-from msmqwire.columns._decoder cimport Decoder, decode_payloads
+from msmqwire.columns._decoder cimport Decoder, check_run, decode_payloads
 from msmqwire.columns._layout cimport Columns, Layout, find_columns, place_of, put_fault
 from msmqwire.columns._payloads cimport Payloads
 from msmqwire.columns.payload_table cimport PayloadTable, Span, payload_at
@@ -177,6 +177,7 @@ cdef inline int read_updates(
     cdef uint32_t count = data[1]
     cdef uint32_t found = 0
     cdef uint32_t i
+    memset(&change, 0, sizeof(change))
     for i in range(count):
         if read_update_head(data, size, at, update, fault) != 0:
             return -1
@@ -280,7 +281,7 @@ cdef class NotificationDecoder(Decoder):
     cdef PropertyColumns items
 
     cdef int prepare(self, Batch batch) except -1:
-        find_columns(batch, &self.to)
+        find_columns(batch, &self.to, sizeof(self.to))
         self.items.ids = self.columns.lists[PROPERTIES].members[0]
         self.items.values = <TextSpan*>self.columns.lists[PROPERTIES].members[1]
         return 0
@@ -299,6 +300,38 @@ cdef class NotificationDecoder(Decoder):
             read_messages(
                 payloads, self.count, self.strict, &self.to, self.items, &self.columns, False, False
             )
+
+
+cdef class SomeColumns(NotificationDecoder):
+    cdef void decode(self) noexcept nogil:
+        read_messages(
+            &self.payloads.table, self.count, self.strict, &self.to, self.items, &self.columns, False, True
+        )
+
+
+cdef tuple samples():
+    """Updates by GUID and by path, with the value of PROPID_Q_QUOTA, and a body, for checks at import."""
+    guids = bytes(range(1, 33))
+    rest = bytes(24) + b"\1" + (105).to_bytes(4, "little") + b"\1\2\3\4"
+    guid = "04030201-0605-0807-090A-0B0C0D0E0F10"
+    body = f"<Event>1</Event><ObjectGuid>{guid}</ObjectGuid ><DomainController>dc</DomainController>"
+    return (
+        b"\1\1\1\1" + guids + rest,
+        b"\1\1\0\0" + "a\\q\0".encode("utf-16-le") + guids[16:] + rest,
+        b"\2\1" + f"<Notification>{body}</Notification>".encode("utf-16-le"),
+    )
+
+
+SAMPLES = samples()
+
+
+cdef int check_rows() except -1:
+    """Check the rows of every kind of message, also with bytes in Reserved, without an update, and null."""
+    payloads = [*SAMPLES, SAMPLES[0][:36] + bytes(range(24)) + SAMPLES[0][60:], b"\1\0", None]
+    return check_run(LAYOUT, NotificationDecoder, SomeColumns, payloads)
+
+
+check_rows()
 
 
 cdef class NotificationBatch(Batch):
