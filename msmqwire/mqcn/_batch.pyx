@@ -177,7 +177,6 @@ cdef inline int read_updates(
     cdef uint32_t count = data[1]
     cdef uint32_t found = 0
     cdef uint32_t i
-    memset(&change, 0, sizeof(change))
     for i in range(count):
         if read_update_head(data, size, at, update, fault) != 0:
             return -1
@@ -325,8 +324,32 @@ cdef tuple samples():
 SAMPLES = samples()
 
 
+cdef int check_record(bytes message) except -1:
+    """Check that two records of one update, which are made in other memory, have the same values for its columns."""
+    cdef const uint8_t* data = <const uint8_t*>message
+    cdef Change[2] made
+    cdef Update update = no_update()
+    cdef Fault fault
+    cdef size_t i
+    for i in range(2):
+        memset(&made[i], <int>(0xA5 + i), sizeof(Change))
+        read_update_head(data, <size_t>len(message), HEADER_SIZE, &update, &fault)
+        set_head(&made[i], 0, data, &update)
+        set_rest(&made[i], &update, 0)
+    if (
+        memcmp(made[0].sections, made[1].sections, sizeof(made[0].sections)) != 0
+        or memcmp(made[0].parts, made[1].parts, sizeof(made[0].parts)) != 0
+        or memcmp(made[0].counts, made[1].counts, sizeof(made[0].counts)) != 0
+        or memcmp(made[0].codes, made[1].codes, sizeof(made[0].codes)) != 0
+    ):
+        raise ImportError("the reader of notifications does not set all of a record")
+    return 0
+
+
 cdef int check_rows() except -1:
     """Check the rows of every kind of message, also with bytes in Reserved, without an update, and null."""
+    check_record(SAMPLES[0])
+    check_record(SAMPLES[1])
     payloads = [*SAMPLES, SAMPLES[0][:36] + bytes(range(24)) + SAMPLES[0][60:], b"\1\0", None]
     return check_run(LAYOUT, NotificationDecoder, SomeColumns, payloads)
 
