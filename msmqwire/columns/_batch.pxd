@@ -33,6 +33,7 @@ cdef class Batch:
     cdef bint writing        # a kernel is at work, perhaps without the GIL
     cdef size_t readers      # threads that read the payloads, perhaps without the GIL
     cdef bint forgotten      # the payloads were released
+    cdef object contents     # the Contents of the columns that were taken; None before the first is
 
     cdef int hold_payloads(self, Payloads payloads) except -1
     cdef int readable(self) except -1

@@ -30,7 +30,9 @@ from msmqwire.columns.display import SHOWN_ROWS, html_table, names_shown, python
 from msmqwire.columns.schema import (
     ADDRESS, ASCII, BOOL, BYTES, FORMAT_NAME, GUID, TEXT, UTF8, Enumeration, Flags, ListOf, StructOf
 )
-from msmqwire.columns.views import FAULT_DTYPE, RELEASED, SPAN_DTYPE, FaultEntry, ListColumn, TextColumn, Utf8Column
+from msmqwire.columns.views import (
+    FAULT_DTYPE, RELEASED, SPAN_DTYPE, Contents, FaultEntry, ListColumn, TextColumn, Utf8Column
+)
 from msmqwire.wire.codes import FAULT_NAMES
 
 if False:  # for type checkers: see stubs.py
@@ -48,7 +50,7 @@ cdef Payloads NO_PAYLOADS = Payloads(b"", [0])
 
 
 cdef class Hold:
-    """Prevents that a Batch is overwritten, as long as it exists: Arrow exports and running encoders keep one."""
+    """Prevents that a Batch is overwritten, as long as it exists: Arrow exports and all that reads several values."""
 
     def __cinit__(self, Batch batch):
         batch.readable()
@@ -78,8 +80,8 @@ cdef class Reading:
 cdef class Batch:
     """The columns of many decoded payloads, a row for each.
 
-    A Batch owns its buffers and keeps the payloads alive; its views keep the Batch alive. A view changes when
-    the Batch is overwritten through ``out=``.
+    A Batch owns its buffers and keeps the payloads alive; its views keep the Batch alive. When the Batch is overwritten
+    through ``out=``, its arrays show the new rows, and text, bytes and lists that were taken before are a ValueError.
 
     Examples
     --------
@@ -117,7 +119,7 @@ cdef class Batch:
         return f"<Batch of {self.length} {self.table.name} rows, {names_shown(self.columns)}, {state}>"
 
     def _repr_html_(self) -> str:
-        self.readable()
+        _hold = Hold(self)  # whose memory has the first rows
         rows = [] if self.forgotten else python_rows(self.head(SHOWN_ROWS).to_arrow(guid="text"))
         return html_table(repr(self), rows)
 
@@ -183,7 +185,7 @@ cdef class Batch:
         else:
             raise KeyError(f"{name!r}: no such column of {self.table.name}; it has {', '.join(self.table.names)}")
         require_requested(self, name)
-        self.readable()
+        _hold = Hold(self)
         if name == "fault":
             return self.faults
         self.derive(name)
@@ -201,7 +203,7 @@ cdef class Batch:
         KeyError
             The column is derived from others, and was not requested.
         """
-        self.readable()
+        _hold = Hold(self)
         if name in self.table.presence_bits:
             bit = self.table.presence_bits[name]
             self.derive_presence(bit)
@@ -231,6 +233,7 @@ cdef class Batch:
 
     def fault(self, Py_ssize_t row) -> views.FaultEntry | None:
         """Why a row could not be decoded, or None."""
+        _hold = Hold(self)
         check_row(self, row)
         faults = self.faults
         place = int(np.searchsorted(faults["row"], row))
@@ -250,6 +253,7 @@ cdef class Batch:
     def violation_names(self, Py_ssize_t row) -> tuple[str, ...]:
         """The rules that a row breaks, by name."""
         cdef uint32_t bits
+        _hold = Hold(self)
         check_row(self, row)
         bits = self.violations[row]
         return tuple(name for i, name in enumerate(self.table.violation_names) if bits >> <uint32_t>i & 1)
@@ -313,6 +317,9 @@ cdef class Batch:
 
     cdef int hold_payloads(self, Payloads payloads) except -1:
         """Take the payloads that are about to be decoded, a row for each until a kernel says otherwise."""
+        if self.contents is not None:
+            self.contents.overwritten = True
+            self.contents = None
         self.payloads = payloads
         self.forgotten = False
         self.groups = None
@@ -526,9 +533,9 @@ def gathered(column: views.SpanColumn, places: NDArray[np.integer]) -> tuple[NDA
     if count and not payloads.table.count:
         raise ValueError(RELEASED)
     spans = np.empty(count, SPAN_DTYPE)
-    spans["offset"], spans["length"] = column.offset[places], column.length[places]
+    numbers, spans["offset"], spans["length"] = column.places(places)
     cdef Buffer where = buffer_of_bytes(spans.tobytes())
-    cdef Buffer owners = buffer_of_bytes(column.owners(places).tobytes())
+    cdef Buffer owners = buffer_of_bytes(numbers.tobytes())
     cdef const TextSpan* span = <const TextSpan*>where.data
     cdef const uint32_t* owner = <const uint32_t*>owners.data
     if isinstance(column, TextColumn):
@@ -555,6 +562,7 @@ cdef int check_row(Batch batch, Py_ssize_t row) except -1:
 def take_rows(Batch batch, const uint32_t[::1] rows: NDArray[np.uint32], tuple columns: tuple[str, ...]) -> Batch:
     """Some rows of some columns as a new Batch: of columns with one value a row that is not in the payloads."""
     cdef Batch taken = prepare(batch.table, NO_PAYLOADS, columns, None)
+    cdef Hold _hold = Hold(batch)
     cdef Py_ssize_t i
     for name in taken.columns:
         require_requested(batch, name)
@@ -600,7 +608,7 @@ cdef object view_of(Batch batch, object type_, str path, size_t count, tuple par
     if isinstance(type_, ListOf):
         offsets = np.frombuffer(read_only(batch.buffers[path]), np.int32, count + 1)
         items = view_of(batch, type_.item, path + "[]", batch.counts[path + "[]"], (offsets, *parents))
-        return ListColumn(offsets, items)
+        return ListColumn(offsets, items, contents_of(batch))
     if isinstance(type_, StructOf):
         return {name: view_of(batch, member, f"{path}.{name}", count, parents) for name, member in type_.members}
     data = read_only(batch.buffers[path])
@@ -609,7 +617,13 @@ cdef object view_of(Batch batch, object type_, str path, size_t count, tuple par
         texts = read_only(batch.buffers[path + ".text"])
         return Utf8Column(ends, np.frombuffer(texts, np.uint8, ends[<Py_ssize_t>count]))
     values = np.frombuffer(data, type_.dtype, count)
-    return values if type_.view is None else type_.view(values, batch.payloads, parents)
+    return values if type_.view is None else type_.view(values, batch.payloads, parents, contents=contents_of(batch))
+
+
+cdef object contents_of(Batch batch):
+    if batch.contents is None:
+        batch.contents = Contents()
+    return batch.contents
 
 
 cdef object read_only(Buffer buffer):

@@ -34,3 +34,4 @@ cdef Batch decode_payloads(
     Layout layout, type decoder, Payloads payloads, Transports transports, bint strict, object columns, Batch out,
     type kind=*, uint32_t options=*
 )
+cdef int check_run(Layout layout, type run, type general, list payloads) except -1

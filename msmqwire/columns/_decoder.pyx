@@ -2,9 +2,11 @@
 
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, uint32_t
+from libc.string cimport memset
 
 from msmqwire.columns._batch cimport Batch, prepare as prepare_batch
-from msmqwire.columns._layout cimport Layout, clear_counts
+from msmqwire.columns._buffer cimport Buffer
+from msmqwire.columns._layout cimport Columns, Layout, clear_counts, same_rows
 from msmqwire.columns._payloads cimport Payloads, fit_batch, set_too_large, without_large
 from msmqwire.wire._fault cimport Fault
 from msmqwire.wire._transport cimport Transports
@@ -113,3 +115,38 @@ cdef Batch decode_payloads(
     finally:
         batch.writing = False
     return batch
+
+
+# --- Checks of hand-written paths, when their modules are imported ---
+
+
+cdef Batch decoded_over(Layout layout, type decoder_type, list payloads, int old):
+    """The rows of payloads, in memory that held the byte ``old`` everywhere."""
+    cdef Batch batch = prepare_batch(layout.table, Payloads.of(payloads), None, None)
+    cdef Columns columns
+    cdef Buffer buffer
+    layout.reserve(batch, &columns)
+    for buffer in batch.buffers.values():
+        memset(buffer.data, old, buffer.size)
+    decode_into(batch, layout, decoder_type, Transports.__new__(Transports), False, 0)
+    return batch
+
+
+cdef int check_run(Layout layout, type run, type general, list payloads) except -1:
+    """Check that a decoder whose columns are written by hand writes those of another: all, with the same values.
+
+    A column that it leaves out would show what its memory held before: rows of another capture.
+
+    Raises
+    ------
+    ImportError
+        It does not decode all of the payloads, or a column of the layout is missing.
+    """
+    cdef Batch found = decoded_over(layout, run, payloads, 0xA5)
+    cdef Batch expected = decoded_over(layout, general, payloads, 0x5A)
+    if found.length != expected.length or found.fault_count:
+        raise ImportError(f"{run.__name__} does not decode its own {layout.table.name}")
+    missing = [name for name in layout.lines if not same_rows(layout, found, expected, name)]
+    if missing:
+        raise ImportError(f"{run.__name__} does not write the columns {', '.join(missing)} of {layout.table.name}")
+    return 0

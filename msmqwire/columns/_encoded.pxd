@@ -33,3 +33,4 @@ cdef object unusable(Batch batch, str field, size_t row)
 cdef Encoded reserve_encoded(size_t count, size_t size, Encoded out)
 cdef Encoded encode_rows(Encoder encoder, Batch batch, Encoded out)
 cdef Payloads encode_packets(object encode, object packets)
+cdef int check_writer(object encode, Batch batch) except -1

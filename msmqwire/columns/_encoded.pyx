@@ -3,6 +3,7 @@
 from cpython.ref cimport PyObject
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, uint8_t
+from libc.string cimport memset
 
 from msmqwire.columns._batch cimport Batch, Hold, Reading
 from msmqwire.columns._buffer cimport allocate
@@ -81,6 +82,24 @@ cdef Encoded encode_rows(Encoder encoder, Batch batch, Encoded out):
         raise encoder.refusal(written)
     out.finish(written)
     return out
+
+
+cdef int check_writer(object encode, Batch batch) except -1:
+    """Check, when a module is imported, that the bytes that its writers write by hand are all that packets have.
+
+    A byte that they leave out would be what the memory held before.
+
+    Raises
+    ------
+    ImportError
+        ``encode`` does not write the payloads that the batch was decoded from.
+    """
+    cdef Encoded out = reserve_encoded(batch.length, 2 * payload_bytes(batch), None)
+    memset(out.data.data, 0xA5, out.data.size)
+    for number, (expected, found) in enumerate(zip(batch.payloads, encode(batch, out=out), strict=True)):
+        if found != expected:
+            raise ImportError(f"payload {number} of {batch.table.name} is not written as it was read: {found.hex()}")
+    return 0
 
 
 cdef Payloads encode_packets(object encode, object packets):

@@ -124,7 +124,8 @@ cdef void put_whole(
     Columns* columns, const void* record, const Span* payload, const uint8_t* header, size_t header_size, size_t row
 ) noexcept nogil
 cdef void hide_incomplete(Columns* columns, size_t first) noexcept nogil
-cdef int find_columns(Batch batch, void* found) except -1
+cdef int find_columns(Batch batch, void* found, size_t size) except -1
+cdef bint same_rows(Layout layout, Batch one, Batch other, str column) except -1
 cdef void put_rows(Columns* columns, const void* records, size_t count) noexcept nogil
 cdef void fill_rows(Columns* columns, const void* record, size_t count) noexcept nogil
 cdef inline uint8_t* field_of(const Source* source, const void* record) noexcept nogil:

@@ -2,7 +2,7 @@
 
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
-from libc.string cimport memcpy, memset
+from libc.string cimport memcmp, memcpy, memset
 
 from msmqwire.columns._batch cimport Batch
 from msmqwire.columns._convert cimport TextSpan
@@ -359,13 +359,30 @@ cdef void fill_rows(Columns* columns, const void* record, size_t count) noexcept
     columns.rows += count
 
 
-cdef int find_columns(Batch batch, void* found) except -1:
+cdef int find_columns(Batch batch, void* found, size_t size) except -1:
     """Fill the structure ``RowColumns`` of a table's kernel, which has an address for each of ``row_columns``."""
     cdef uint8_t** addresses = <uint8_t**>found
+    cdef dict names = row_columns(batch.table)
     cdef size_t i
-    for i, name in enumerate(row_columns(batch.table)):
+    if <size_t>len(names) * sizeof(addresses[0]) != size:
+        raise ImportError(f"the kernel of {batch.table.name} was built for other columns: run make build")
+    for i, name in enumerate(names):
         addresses[i] = batch.data(name)
     return 0
+
+
+cdef bint same_rows(Layout layout, Batch one, Batch other, str column) except -1:
+    """Whether two batches have the same bytes in a column and in its items."""
+    cdef Line line = layout.lines[column]
+    cdef bint is_list = line.source.form == LIST or line.source.form == LIST_END
+    cdef size_t size = line.source.width * (one.length + is_list)
+    if memcmp(one.data(column), other.data(column), size) != 0:
+        return False
+    for path, width in line.members or ():
+        size = <size_t>width * <size_t>(<int32_t*>one.data(column))[one.length]
+        if memcmp(one.data(path), other.data(path), size) != 0:
+            return False
+    return True
 
 
 # --- Numbers of a record ---

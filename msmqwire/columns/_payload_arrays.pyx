@@ -6,16 +6,18 @@ and no memory outside is read.
 
 from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.stddef cimport size_t
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy, memset
 
-from msmqwire.columns._arrow cimport ArrowArray, ArrowArrayStream, ArrowSchema, arrow_node, schema_capsule
+from msmqwire.columns._arrow cimport ArrowArray, ArrowArrayStream, ArrowSchema
 from msmqwire.columns._buffer cimport Buffer, allocate
 from msmqwire.columns.payload_table cimport OFFSETS32, OFFSETS64, SPANS, Span, payload_at
 
 # The formats of arrays that hold payloads, and the layout that each has
 cdef dict BINARY_FORMATS = {"z": "z", "Z": "Z", "vz": "vz"}
 cdef dict TEXT_FORMATS = {"u": "z", "U": "Z", "vu": "vz", "z": "z", "Z": "Z", "vz": "vz"}
+# The formats of the indices of dictionaries, and their bytes
+cdef dict INDEX_WIDTHS = {"c": 1, "C": 1, "s": 2, "S": 2, "i": 4, "I": 4, "l": 8, "L": 8}
 
 ctypedef fused Offset:
     int32_t
@@ -30,39 +32,64 @@ cdef class ImportedArray:
             self.array.release(&self.array)
 
 
+cdef class ImportedSchema:
+    """An ArrowSchema that we own and release."""
+    cdef ArrowSchema schema
+
+    def __dealloc__(self):
+        if self.schema.release != NULL:
+            self.schema.release(&self.schema)
+
+
+cdef class ImportedStream:
+    """An ArrowArrayStream that we own and release."""
+    cdef ArrowArrayStream stream
+
+    def __dealloc__(self):
+        if self.stream.release != NULL:
+            self.stream.release(&self.stream)
+
+
 cdef ImportedArray imported_array(object producer, dict formats):
-    """The payloads of an array; TypeError if it has none of the formats."""
-    schema, capsule = producer.__arrow_c_array__()
-    if (<const ArrowSchema*>PyCapsule_GetPointer(schema, "arrow_schema")).dictionary != NULL:
-        schema, capsule = producer.__arrow_c_array__(values_schema(formats))
-    cdef str layout = layout_of(<const ArrowSchema*>PyCapsule_GetPointer(schema, "arrow_schema"), formats)
-    return taken(<ArrowArray*>PyCapsule_GetPointer(capsule, "arrow_array"), layout)
+    """The payloads of an array; TypeError if it has none of the formats, ValueError if it was consumed before."""
+    schema_capsule, array_capsule = producer.__arrow_c_array__()
+    cdef const ArrowSchema* schema = <const ArrowSchema*>PyCapsule_GetPointer(schema_capsule, "arrow_schema")
+    cdef ArrowArray* array = <ArrowArray*>PyCapsule_GetPointer(array_capsule, "arrow_array")
+    check_unconsumed(schema.release != NULL, "schema")
+    check_unconsumed(array.release != NULL, "array")
+    return taken(array, form_of(schema, formats))
 
 
 cdef ImportedArray imported_stream(object producer, dict formats):
-    """The payloads of all arrays of a stream; TypeError if they have none of the formats."""
+    """The payloads of all arrays of a stream; TypeError and ValueError as for an array."""
     capsule = producer.__arrow_c_stream__()
-    cdef ArrowArrayStream* stream = <ArrowArrayStream*>PyCapsule_GetPointer(capsule, "arrow_array_stream")
-    cdef ArrowSchema schema
+    cdef ArrowArrayStream* given = <ArrowArrayStream*>PyCapsule_GetPointer(capsule, "arrow_array_stream")
+    check_unconsumed(given.release != NULL, "stream")
+    # Moved, so that a second consumer finds it consumed instead of at its end
+    cdef ImportedStream owner = ImportedStream.__new__(ImportedStream)
+    cdef ArrowArrayStream* stream = &owner.stream
+    stream[0] = given[0]
+    given.release = NULL
+    cdef ImportedSchema described = ImportedSchema.__new__(ImportedSchema)
     cdef ArrowArray array
     cdef list chunks = []
-    check_stream(stream, stream.get_schema(stream, &schema))
-    if schema.dictionary != NULL:
-        schema.release(&schema)
-        capsule = producer.__arrow_c_stream__(values_schema(formats))
-        stream = <ArrowArrayStream*>PyCapsule_GetPointer(capsule, "arrow_array_stream")
-        check_stream(stream, stream.get_schema(stream, &schema))
-    try:
-        layout = layout_of(&schema, formats)
-    finally:
-        schema.release(&schema)
+    check_stream(stream, stream.get_schema(stream, &described.schema))
+    check_unconsumed(described.schema.release != NULL, "schema")
+    form = form_of(&described.schema, formats)
     while True:
         memset(&array, 0, sizeof(array))
         check_stream(stream, stream.get_next(stream, &array))
         if array.release == NULL:
             break
-        chunks.append(taken(&array, layout))
+        chunks.append(taken(&array, form))
     return chunks[0] if len(chunks) == 1 else chained(chunks)
+
+
+cdef int check_unconsumed(bint valid, str what) except -1:
+    """Refuse a structure that another consumer has moved or released: its memory may be gone."""
+    if not valid:
+        raise ValueError(f"the Arrow {what} was consumed before: export it again")
+    return 0
 
 
 cdef int check_stream(ArrowArrayStream* stream, int status) except -1:
@@ -73,31 +100,73 @@ cdef int check_stream(ArrowArrayStream* stream, int status) except -1:
     return 0
 
 
-cdef str layout_of(const ArrowSchema* schema, dict formats):
+cdef tuple form_of(const ArrowSchema* schema, dict formats):
+    """The layout of the values, and the format of the indices if the array is a dictionary, else None."""
     cdef str format = schema.format.decode()
-    if format in formats:
-        return formats[format]
+    cdef str index = None
+    if schema.dictionary != NULL:
+        index, format = format, schema.dictionary.format.decode()
+    if format in formats and (index is None or index in INDEX_WIDTHS):
+        return formats[format], index
     wanted = "Arrow Binary, LargeBinary or BinaryView" if formats is BINARY_FORMATS else "Arrow strings"
     raise TypeError(f"payloads must be {wanted}, not format {format!r}")
 
 
-cdef object values_schema(dict formats):
-    """The schema to request of a producer of dictionaries: the values instead of their indices."""
-    return schema_capsule(arrow_node("", "u" if formats is TEXT_FORMATS else "z", 0, None, 0, []))
-
-
-cdef ImportedArray taken(ArrowArray* source, str layout):
+cdef ImportedArray taken(ArrowArray* source, tuple form):
     """Move an array out of a producer's structure, as the C data interface allows."""
     cdef ImportedArray imported = ImportedArray.__new__(ImportedArray)
+    cdef ImportedArray values
+    layout, index = form
     imported.array = source[0]
     source.release = NULL
+    if index is None:
+        read_values(imported, layout)
+        return imported
+    if imported.array.dictionary == NULL:
+        raise ValueError("the Arrow array lacks its dictionary")
+    values = ImportedArray.__new__(ImportedArray)
+    values.array = imported.array.dictionary[0]
+    values.array.release = NULL  # ``imported`` owns the dictionary
+    read_values(values, layout)
+    imported.chunks = [values]
+    copy_validity(imported)
+    read_indices(imported, values, INDEX_WIDTHS[index], index.islower())
+    return imported
+
+
+cdef int read_values(ImportedArray imported, str layout) except -1:
     copy_validity(imported)
     imported.table.count = <size_t>imported.array.length
     if layout == "vz":
-        read_views(imported)
-    else:
-        read_offsets(imported, wide=layout == "Z")
-    return imported
+        return read_views(imported)
+    return read_offsets(imported, wide=layout == "Z")
+
+
+cdef int read_indices(ImportedArray imported, ImportedArray values, size_t width, bint signed) except -1:
+    """The values that the indices of a dictionary stand for."""
+    cdef const ArrowArray* array = &imported.array
+    cdef size_t count = <size_t>array.length
+    cdef const uint8_t* index = NULL if count == 0 else <const uint8_t*>array.buffers[1] + width * <size_t>array.offset
+    cdef Span* span = make_spans(imported, count)
+    cdef uint64_t place
+    cdef size_t i
+    for i in range(count):
+        span[i].data = NULL
+        span[i].size = 0
+        if is_null(imported, i):
+            continue
+        place = 0
+        memcpy(&place, index + width * i, width)
+        if place >= values.table.count or (signed and place >> (8 * width - 1)):
+            raise ValueError(f"index {i} of the Arrow array is outside its dictionary")
+        span[i] = payload_at(&values.table, <size_t>place)
+        imported.nbytes += <Py_ssize_t>span[i].size
+    return 0
+
+
+cdef inline bint is_null(ImportedArray imported, size_t i) noexcept:
+    cdef size_t bit = imported.table.validity_offset + i
+    return imported.table.validity != NULL and not (imported.table.validity[bit >> 3] >> (bit & 7)) & 1
 
 
 cdef void copy_validity(ImportedArray imported):
@@ -156,10 +225,9 @@ cdef int read_views(ImportedArray imported) except -1:
     cdef int64_t data_buffers = array.n_buffers - 3  # after validity and views, and before the sizes of these
     cdef const int64_t* sizes = <const int64_t*>array.buffers[array.n_buffers - 1]
     cdef int32_t[4] words
-    cdef size_t i, bit
+    cdef size_t i
     for i in range(count):
-        bit = imported.table.validity_offset + i
-        if imported.validity is not None and not (imported.validity.data[bit >> 3] >> (bit & 7)) & 1:
+        if is_null(imported, i):
             span[i].data = NULL
             span[i].size = 0
             continue

@@ -160,7 +160,7 @@ cdef class Payloads:
         payloads
             Payloads; one bytes-like object with ``offsets``; a sequence (or numpy array, or Series of pandas) of
             bytes-like objects and None; or anything with ``__arrow_c_array__`` or ``__arrow_c_stream__`` of Binary,
-            LargeBinary or BinaryView. ``pandas.NA`` and NaN are nulls as None is.
+            LargeBinary or BinaryView, or of dictionaries of these. ``pandas.NA`` and NaN are nulls as None is.
         offsets : array of integers, optional
             As for ``Payloads``.
         lost : array of integers, shape (n,), optional
@@ -172,7 +172,8 @@ cdef class Payloads:
         TypeError
             None of these.
         ValueError
-            ``lost`` has another length, or a number below 0 or above 4294967295.
+            ``lost`` has another length, or a number below 0 or above 4294967295; or the Arrow array or stream was
+            consumed before.
 
         Examples
         --------
@@ -203,12 +204,14 @@ cdef class Payloads:
         ----------
         texts
             Payloads; a sequence of str, and of nulls as for ``of``; or anything with ``__arrow_c_array__`` or
-            ``__arrow_c_stream__`` of strings, or of UTF-8 as binary.
+            ``__arrow_c_stream__`` of strings, or of UTF-8 as binary, or of dictionaries of these.
 
         Raises
         ------
         TypeError
             None of these.
+        ValueError
+            The Arrow array or stream was consumed before.
         """
         if isinstance(texts, Payloads):
             return Payloads.of(texts)

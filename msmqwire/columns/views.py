@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 #: The error of columns whose payloads are gone.
 RELEASED = "forget_payloads() released the payloads of the batch: decode them again"
+#: The error of columns whose values are no longer those of their payloads.
+OVERWRITTEN = "the batch was overwritten through out= after this column was taken: take it again"
 
 FAULT_DTYPE = np.dtype(
     [
@@ -51,6 +53,24 @@ class FaultEntry(NamedTuple):
     offset: int
 
 
+class Contents:
+    """The contents of a batch as its columns show them, until the batch is overwritten.
+
+    A column is read first and checked then, as another thread can overwrite the batch while it is read.
+    """
+
+    overwritten = False
+
+    def check(self) -> None:
+        """Refuse what was read from a batch that has been overwritten: parts of it may be of other payloads."""
+        if self.overwritten:
+            raise ValueError(OVERWRITTEN)
+
+
+#: Of columns with memory of their own.
+LASTING = Contents()
+
+
 @dataclass(frozen=True, eq=False)
 class ListColumn:
     """A list a row: the items of row ``i`` are ``values[offsets[i]:offsets[i + 1]]``.
@@ -63,14 +83,23 @@ class ListColumn:
 
     offsets: NDArray[np.int32]
     values: Any
+    _contents: Contents = field(default=LASTING, repr=False)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
     def to_pylist(self) -> list[list[Any]]:
-        """The lists as Python values: a struct is a dict by the names of its members, a GUID 16 bytes in wire order."""
+        """The lists as Python values: a struct is a dict by the names of its members, a GUID 16 bytes in wire order.
+
+        Raises
+        ------
+        ValueError
+            The batch was overwritten after the column was taken.
+        """
         items = _python_values(self.values)
-        return [items[start:end] for start, end in pairwise(self.offsets.tolist())]
+        offsets = self.offsets.tolist()
+        self._contents.check()
+        return [items[start:end] for start, end in pairwise(offsets)]
 
 
 def _python_values(values: Any) -> list[Any]:
@@ -85,6 +114,8 @@ def _python_values(values: Any) -> list[Any]:
 
 class SpanColumn:
     """Values that stay in the payloads: where each lies, and its bytes when asked for.
+
+    A value cannot be read after the batch was overwritten through ``out=``: a ValueError.
 
     Attributes
     ----------
@@ -101,32 +132,36 @@ class SpanColumn:
         payloads: Payloads,
         parents: tuple[NDArray[np.int32], ...],
         rows: NDArray[np.integer] | None = None,
+        contents: Contents = LASTING,
     ) -> None:
         self.offset: NDArray[np.uint32] = spans["offset"]
         self.length: NDArray[np.uint32] = spans["length"]
         self.payloads = payloads
         self._parents = parents
         self._rows = rows
+        self._contents = contents
 
     def __len__(self) -> int:
         return len(self.offset)
 
-    def owners(self, places: NDArray[np.integer]) -> NDArray[np.uint32]:
-        """The payloads of some values, by their numbers."""
-        rows = places if self._rows is None else self._rows[places]
+    def places(self, indices: NDArray[np.integer]) -> tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.uint32]]:
+        """The places of some values: the numbers of their payloads, offsets in these and lengths."""
+        owners = indices if self._rows is None else self._rows[indices]
         for offsets in self._parents:
-            rows = np.searchsorted(offsets, rows, side="right") - 1
-        return rows.astype(np.uint32)
+            owners = np.searchsorted(offsets, owners, side="right") - 1
+        found = owners.astype(np.uint32), self.offset[indices], self.length[indices]
+        self._contents.check()
+        return found
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {len(self)} values>"
 
     def to_pylist(self) -> list[Any]:
         """All values as Python has them, str or bytes; None where the payload is null. A missing value is empty."""
-        owners = self.owners(np.arange(len(self))).tolist()
+        places = [each.tolist() for each in self.places(np.arange(len(self)))]
         return [
             None if (payload := self._payload(owner)) is None else self._value(payload[start : start + length])
-            for owner, start, length in zip(owners, self.offset.tolist(), self.length.tolist(), strict=True)
+            for owner, start, length in zip(*places, strict=True)
         ]
 
     def _payload(self, owner: int) -> memoryview | None:
@@ -139,8 +174,7 @@ class SpanColumn:
 
     def _bytes(self, index: int) -> NDArray[np.uint8]:
         row = range(len(self))[index]
-        start, length = int(self.offset[row]), int(self.length[row])
-        (owner,) = self.owners(np.array([row])).tolist()
+        (owner,), (start,), (length,) = [each.tolist() for each in self.places(np.array([row]))]
         payload = self._payload(owner)
         if payload is None:
             raise ValueError(f"payload {owner} is null and holds no value")

@@ -1,17 +1,19 @@
 """Format names and path names as values: [MS-MQMQ] 2.1.
 
 Names are equal when they name the same queue: GUIDs and numbers compare by value, texts without regard to the case of
-ASCII letters. ``str()`` keeps the case of texts, with keywords in upper case and GUIDs in lower case.
+ASCII letters. ``str()`` keeps the case of texts, with keywords in upper case and GUIDs in lower case; of a direct name
+that a packet has, it is the text as it was sent.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, TypeVar
 from uuid import UUID
 
+from msmqwire.errors import FormatNameError
 from msmqwire.formatname._scan import scan
 from msmqwire.formatname.schema import ProtocolName, QueueTypeName, SuffixName
 
@@ -46,13 +48,13 @@ class Name:
         except (AttributeError, KeyError, TypeError, ValueError):
             raise ValueError(f"{self!r} has a part of another type, or an unknown keyword") from None
         names = scan(text, extended=True, spx=True, path_name=isinstance(self, PathName))
-        for field in fields(self):  # type: ignore[arg-type]
-            value, read = getattr(self, field.name), names[0][field.name]
+        for member in _MEMBERS[type(self)]:
+            value, read = getattr(self, member), names[0][member]
             # A bool equals a number and is written as one
             if isinstance(value, bool) or (str(value) == str(read) and value != read):
-                raise ValueError(f"{field.name} must be of type {type(read).__name__}, not {type(value).__name__}")
+                raise ValueError(f"{member} must be of type {type(read).__name__}, not {type(value).__name__}")
             if len(names) > 1 or value != read:
-                raise ValueError(f"{field.name}={value!r} makes {text!r}, which names something else")
+                raise ValueError(f"{member}={value!r} makes {text!r}, which names something else")
 
     def _key(self) -> Hashable:
         """Equal for two names of the same queue."""
@@ -107,6 +109,9 @@ class DirectName(FormatName):
         ``system`` for the machine's own queues.
     subqueue : str or None
     suffix : {"journal", "deadletter", "deadxact"} or None
+    sent : str or None
+        The text without ``DIRECT=`` if a packet has the name, which may have slashes, and keywords in any case. Names
+        are compared without it.
 
     Raises
     ------
@@ -129,6 +134,7 @@ class DirectName(FormatName):
     queue_type: QueueTypeName = "public"
     subqueue: str | None = None
     suffix: SuffixName | None = None
+    sent: str | None = field(default=None, init=False, repr=False)
 
     def _written(self, private_id_width: int) -> str:
         return f"DIRECT={self.path}"
@@ -136,6 +142,8 @@ class DirectName(FormatName):
     @property
     def path(self) -> str:
         """The name without ``DIRECT=``, as packets carry it."""
+        if self.sent is not None:
+            return self.sent
         place = f"{self.protocol.upper()}:{self.address}"
         if self.queue is None:
             return f"{place}\\SYSTEM${_with_suffix('', self.suffix)}"
@@ -330,18 +338,33 @@ _CLASSES: dict[str, type[FormatName]] = {
         MulticastName,
     )
 }
+#: The parts that each kind has.
 _MEMBERS: dict[type[Name], tuple[str, ...]] = {
-    class_: tuple([field.name for field in fields(class_)]) for class_ in (*_CLASSES.values(), PathName)
+    class_: tuple([each.name for each in fields(class_) if each.init]) for class_ in (*_CLASSES.values(), PathName)
 }
 AnyName = TypeVar("AnyName", bound=Name)
 
 
-def _made(class_: type[AnyName], parts: dict[str, Any]) -> AnyName:
-    """A name of parts that ``scan`` returned, which need no check."""
+def _made(class_: type[AnyName], parts: dict[str, Any], sent: str | None = None) -> AnyName:
+    """A name of parts that ``scan`` returned, which need no check; ``sent`` as for a direct name."""
     name = object.__new__(class_)
     for member in _MEMBERS[class_]:
         object.__setattr__(name, member, parts[member])
+    if class_ is DirectName:
+        object.__setattr__(name, "sent", sent)
     return name
+
+
+def sent_name(path: str) -> DirectName | str:
+    """Return the direct name that a packet has, of which ``path`` is the text; if that is not valid, the text.
+
+    Packets have slashes after ``/MSMQ``, and the protocol ``SPX:``.
+    """
+    try:
+        names = scan(f"DIRECT={path}", http_slashes=True, spx=True)
+    except FormatNameError:
+        names = []
+    return _made(DirectName, names[0], path) if len(names) == 1 else f"DIRECT={path}"
 
 
 def parse(text: str, *, extended: bool = False, http_slashes: bool = False, spx: bool = False) -> FormatName:

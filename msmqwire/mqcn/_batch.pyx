@@ -10,7 +10,7 @@ from libc.string cimport memcmp, memcpy, memset
 
 from msmqwire.columns._batch cimport DECODED, Batch, Hold, Reading
 from msmqwire.columns._convert cimport TextSpan
-from msmqwire.columns._decoder cimport Decoder, decode_payloads
+from msmqwire.columns._decoder cimport Decoder, check_run, decode_payloads
 from msmqwire.columns._layout cimport Columns, Layout, find_columns, place_of, put_fault
 from msmqwire.columns._payloads cimport Payloads
 from msmqwire.columns.payload_table cimport PayloadTable, Span, payload_at
@@ -280,7 +280,7 @@ cdef class NotificationDecoder(Decoder):
     cdef PropertyColumns items
 
     cdef int prepare(self, Batch batch) except -1:
-        find_columns(batch, &self.to)
+        find_columns(batch, &self.to, sizeof(self.to))
         self.items.ids = self.columns.lists[PROPERTIES].members[0]
         self.items.values = <TextSpan*>self.columns.lists[PROPERTIES].members[1]
         return 0
@@ -299,6 +299,62 @@ cdef class NotificationDecoder(Decoder):
             read_messages(
                 payloads, self.count, self.strict, &self.to, self.items, &self.columns, False, False
             )
+
+
+cdef class SomeColumns(NotificationDecoder):
+    cdef void decode(self) noexcept nogil:
+        read_messages(
+            &self.payloads.table, self.count, self.strict, &self.to, self.items, &self.columns, False, True
+        )
+
+
+cdef tuple samples():
+    """Updates by GUID and by path, with the value of PROPID_Q_QUOTA, and a body, for checks at import."""
+    guids = bytes(range(1, 33))
+    rest = bytes(24) + b"\1" + (105).to_bytes(4, "little") + b"\1\2\3\4"
+    guid = "04030201-0605-0807-090A-0B0C0D0E0F10"
+    body = f"<Event>1</Event><ObjectGuid>{guid}</ObjectGuid ><DomainController>dc</DomainController>"
+    return (
+        b"\1\1\1\1" + guids + rest,
+        b"\1\1\0\0" + "a\\q\0".encode("utf-16-le") + guids[16:] + rest,
+        b"\2\1" + f"<Notification>{body}</Notification>".encode("utf-16-le"),
+    )
+
+
+SAMPLES = samples()
+
+
+cdef int check_record(bytes message) except -1:
+    """Check that two records of one update, which are made in other memory, have the same values for its columns."""
+    cdef const uint8_t* data = <const uint8_t*>message
+    cdef Change[2] made
+    cdef Update update = no_update()
+    cdef Fault fault
+    cdef size_t i
+    for i in range(2):
+        memset(&made[i], <int>(0xA5 + i), sizeof(Change))
+        read_update_head(data, <size_t>len(message), HEADER_SIZE, &update, &fault)
+        set_head(&made[i], 0, data, &update)
+        set_rest(&made[i], &update, 0)
+    if (
+        memcmp(made[0].sections, made[1].sections, sizeof(made[0].sections)) != 0
+        or memcmp(made[0].parts, made[1].parts, sizeof(made[0].parts)) != 0
+        or memcmp(made[0].counts, made[1].counts, sizeof(made[0].counts)) != 0
+        or memcmp(made[0].codes, made[1].codes, sizeof(made[0].codes)) != 0
+    ):
+        raise ImportError("the reader of notifications does not set all of a record")
+    return 0
+
+
+cdef int check_rows() except -1:
+    """Check the rows of every kind of message, also with bytes in Reserved, without an update, and null."""
+    check_record(SAMPLES[0])
+    check_record(SAMPLES[1])
+    payloads = [*SAMPLES, SAMPLES[0][:36] + bytes(range(24)) + SAMPLES[0][60:], b"\1\0", None]
+    return check_run(LAYOUT, NotificationDecoder, SomeColumns, payloads)
+
+
+check_rows()
 
 
 cdef class NotificationBatch(Batch):
@@ -346,9 +402,10 @@ cdef class NotificationBatch(Batch):
         return gather_property(self, propid)
 
     cdef int derive(self, str column) except -1:
+        cdef Hold _hold
         cdef Reading _reading
         if column == "properties" and "properties[].ints[]" not in self.counts:
-            _reading = Reading(self)
+            _hold, _reading = Hold(self), Reading(self)
             derive_members(self)
         return 0
 

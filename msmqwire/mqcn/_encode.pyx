@@ -5,6 +5,7 @@ PROPIDs and one copy of its values.
 """
 
 from bisect import bisect_right
+from functools import partial
 
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, uint8_t, uint32_t
@@ -12,7 +13,7 @@ from libc.string cimport memcpy
 
 from msmqwire.columns._batch cimport Batch, Hold, Reading
 from msmqwire.columns._convert cimport TextSpan
-from msmqwire.columns._encoded cimport Encoded, encode_packets, payload_bytes, reserve_encoded, unusable
+from msmqwire.columns._encoded cimport Encoded, check_writer, encode_packets, payload_bytes, reserve_encoded, unusable
 from msmqwire.columns._layout cimport find_columns
 from msmqwire.columns.payload_table cimport PayloadTable, payload_at
 from msmqwire.mqcn._kernel cimport (
@@ -21,6 +22,7 @@ from msmqwire.mqcn._kernel cimport (
 from msmqwire.wire.simd cimport wire_unlikely
 
 from msmqwire.errors import DecodeError, EncodeError
+from msmqwire.mqcn._batch import SAMPLES, decode_batch
 from msmqwire.mqcn._packet import decode, encode, violated_field
 from msmqwire.mqcn.property_sets import describe
 from msmqwire.mqcn.schema import NOTIFICATIONS
@@ -46,7 +48,7 @@ cdef struct Rows:
 
 cdef Rows rows_of(Batch batch):
     cdef Rows rows
-    find_columns(batch, &rows.columns)
+    find_columns(batch, &rows.columns, sizeof(rows.columns))
     rows.messages = <const int32_t*>batch.groups.data
     rows.ids = batch.data("properties[].id")
     rows.values = <const TextSpan*>batch.data("properties[].value")
@@ -194,3 +196,6 @@ cdef object refusal(Batch batch, size_t row, uint32_t refused):
         updates = []
     names = describe(batch.violation_names(<Py_ssize_t>row), updates)
     return EncodeError(violated_field(violations), f"the row has {names}", row)
+
+
+check_writer(partial(encode_batch, enforce=False), decode_batch(SAMPLES))

@@ -185,23 +185,23 @@ cdef object gather_property(Batch batch, object propid):
     spans = np.frombuffer(batch.buffers["properties[].value"], SPAN_DTYPE, count)[found]
     rows = (np.searchsorted(offsets, found, side="right") - 1).astype(np.uint32)
     payloads = (np.searchsorted(messages, rows, side="right") - 1).astype(np.uint32)
-    return PropertyColumn(values_at(batch, kind, spans, rows, payloads), rows)
+    return PropertyColumn(values_at(batch, kind, spans, payloads), rows)
 
 
-cdef object values_at(Batch batch, uint8_t kind, object spans, object rows, object payloads):
+cdef object values_at(Batch batch, uint8_t kind, object spans, object payloads):
     """The values at ``spans`` in these payloads."""
     cdef size_t count = <size_t>len(spans)
     cdef Buffer owners = buffer_of_bytes(payloads.tobytes())
     if kind == KIND_LPWSTR_VECTOR:
-        return texts_at(batch, spans, rows, <const uint32_t*>owners.data)
+        return texts_at(batch, spans, payloads, <const uint32_t*>owners.data)
     if kind == KIND_LPWSTR:
         spans["length"] -= 2
-        return TextColumn(spans, batch.payloads, batch.rows_of_payloads(), rows)
+        return TextColumn(spans, batch.payloads, (), payloads)
     if kind >= KIND_BLOB:
         spans["offset"] += COUNT_SIZE
         spans["length"] -= COUNT_SIZE
     if kind == KIND_BLOB or kind == KIND_UI1_VECTOR:
-        return BytesColumn(spans, batch.payloads, batch.rows_of_payloads(), rows)
+        return BytesColumn(spans, batch.payloads, (), payloads)
     places = buffer_of_bytes(spans.tobytes())
     ends, data = bytes_of_spans(
         <const TextSpan*>places.data, count, &batch.payloads.table, <const uint32_t*>owners.data
@@ -211,8 +211,8 @@ cdef object values_at(Batch batch, uint8_t kind, object spans, object rows, obje
     return values if kind < KIND_BLOB else ListColumn(np.frombuffer(ends, np.int32) // dtype.itemsize, values)
 
 
-cdef object texts_at(Batch batch, object spans, object rows, const uint32_t* payloads):
-    """The texts of vectors of texts."""
+cdef object texts_at(Batch batch, object spans, object payloads, const uint32_t* owners):
+    """The texts of vectors of texts; ``owners`` points to the numbers of their payloads."""
     cdef size_t count = <size_t>len(spans)
     cdef Buffer places = buffer_of_bytes(spans.tobytes())
     cdef const TextSpan* place = <const TextSpan*>places.data
@@ -223,9 +223,8 @@ cdef object texts_at(Batch batch, object spans, object rows, const uint32_t* pay
     end[0] = 0
     for i in range(count):
         end[i + 1] = end[i] + <int32_t>put_texts(
-            payload_at(&batch.payloads.table, payloads[i]).data, place[i], <TextSpan*>texts.data + end[i]
+            payload_at(&batch.payloads.table, owners[i]).data, place[i], <TextSpan*>texts.data + end[i]
         )
     ends = np.frombuffer(offsets, np.int32, <Py_ssize_t>count + 1)
     found = np.frombuffer(texts, SPAN_DTYPE, end[count])
-    owners = np.repeat(rows, np.diff(ends))
-    return ListColumn(ends, TextColumn(found, batch.payloads, batch.rows_of_payloads(), owners))
+    return ListColumn(ends, TextColumn(found, batch.payloads, (), np.repeat(payloads, np.diff(ends))))

@@ -10,7 +10,7 @@ from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, uint32_t
 from libc.string cimport memset
 
-from msmqwire.columns._batch cimport Batch, Reading
+from msmqwire.columns._batch cimport Batch, Hold, Reading
 from msmqwire.columns._buffer cimport Buffer, allocate
 from msmqwire.columns._convert cimport TextSpan
 from msmqwire.columns._decoder cimport Decoder, decode_payloads
@@ -99,6 +99,8 @@ cdef class MessageBatch(Batch):
         KeyError
             ``notification`` and ``body`` are not among the requested columns.
         """
+        cdef Hold _hold = Hold(self)
+        cdef Reading _reading = Reading(self)
         cdef const TextSpan* body = <const TextSpan*>self.data("body")
         cdef Buffer spans
         cdef Span payload
@@ -106,7 +108,6 @@ cdef class MessageBatch(Batch):
         cdef size_t count = 0
         cdef uint32_t row
         cdef const uint32_t[::1] chosen
-        cdef Reading _reading = Reading(self)
         if not (self.wants("notification") and self.wants("body")):
             raise KeyError("the columns notification and body are needed, and were not requested")
         to_notify_queue = np.flatnonzero(self.is_present("notification"))

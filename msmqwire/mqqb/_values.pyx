@@ -39,6 +39,7 @@ from msmqwire.errors import EncodeError, FormatNameError
 
 from msmqwire.columns.schema import BOOL, BYTES, FORMAT_NAME, GUID, TEXT, Enumeration
 from msmqwire.formatname import DirectName, DistributionListName, PrivateName, PublicName, parse
+from msmqwire.formatname.model import sent_name
 from msmqwire.mqqb._layout import MESSAGE_LAYOUT, SESSION_LAYOUT
 from msmqwire.mqqb.readable import BODY_TYPES
 from msmqwire.mqqb.schema import MESSAGES, SESSIONS
@@ -125,11 +126,7 @@ cdef object queue_of(const FormatName* name, const uint8_t* data):
     if name.form != DIRECT_NAME:
         return None
     path = data[name.offset:name.offset + name.length].decode("utf-16-le", "surrogatepass")
-    try:
-        parsed = parse(f"DIRECT={path}", http_slashes=True, spx=True)
-    except FormatNameError:
-        return f"DIRECT={path}"
-    return parsed if isinstance(parsed, DirectName) else f"DIRECT={path}"
+    return sent_name(path)
 
 
 cdef tuple queues_of(const Packet* packet, const uint8_t* data, size_t queue):

@@ -2,11 +2,11 @@
 
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, uint8_t, uint32_t
-from libc.string cimport memcpy, memset
+from libc.string cimport memcmp, memcpy, memset
 
 from msmqwire.columns._batch cimport DECODED, Batch
 from msmqwire.columns._convert cimport TextSpan
-from msmqwire.columns._decoder cimport Decoder, decode_payloads
+from msmqwire.columns._decoder cimport Decoder, check_run, decode_payloads
 from msmqwire.columns._layout cimport (
     Layout, fill_rows, find_columns, hide_incomplete, place_of, put_fault, put_rows, put_whole,
 )
@@ -57,7 +57,7 @@ cdef class TopologyDecoder(Decoder):
     cdef ServerColumns servers
 
     cdef int prepare(self, Batch batch) except -1:
-        find_columns(batch, &self.to)
+        find_columns(batch, &self.to, sizeof(self.to))
         self.networks = self.columns.lists[NETWORKS].members[0]
         self.servers.names = <TextSpan*>self.columns.lists[SERVERS].members[0]
         self.servers.ip = self.columns.lists[SERVERS].members[1]
@@ -201,6 +201,72 @@ cdef class TopologyDecoder(Decoder):
                 row = self.put_plain_replies(row)
             if row < self.count:
                 row = self.put_block(row)
+
+
+cdef class PlainRequests(TopologyDecoder):
+    cdef void decode(self) noexcept nogil:
+        self.put_plain_requests(0)
+
+
+cdef class PlainReplies(TopologyDecoder):
+    cdef void decode(self) noexcept nogil:
+        self.put_plain_replies(0)
+
+
+cdef class AnyPackets(TopologyDecoder):
+    cdef void decode(self) noexcept nogil:
+        self.put_block(0)
+
+
+cdef int check_record(const Topology* one, const Topology* other) except -1:
+    """Check that two records of one packet, which were made in other memory, have the same values for its columns."""
+    if (
+        memcmp(one.sections, other.sections, sizeof(one.sections)) != 0
+        or memcmp(one.codes, other.codes, sizeof(one.codes)) != 0
+        or memcmp(one.counts, other.counts, sizeof(one.counts)) != 0
+        or memcmp(one.parts, other.parts, sizeof(one.parts)) != 0
+    ):
+        raise ImportError("the reader of topology does not set all of a record")
+    return 0
+
+
+cdef tuple samples():
+    """A plain request, a plain reply, a request in the IPX form and a reply of the local site, for checks at import.
+
+    Their GUIDs have no two bytes alike.
+    """
+    guids = bytes(range(1, 49))
+    request = b"\0\1\0\0" + guids
+    reply = b"\0\2\0\0" + guids[:16] + b"\1" + bytes(7) + b"\x08\0\0\0" + guids[16:] + "10a\0".encode("utf-16-le")
+    return request, reply, request + b"\1\0\0\0" + guids[:4], reply[:28] + bytes(4) + reply[32:48]
+
+
+SAMPLES = samples()
+
+
+cdef int check_runs() except -1:
+    """Check the runs, and the records of packets that are in none."""
+    cdef Topology[2] packets
+    cdef ServerColumns unwanted
+    cdef Fault fault
+    cdef size_t entries = 0
+    cdef size_t i
+    check_run(LAYOUT, PlainRequests, AnyPackets, [SAMPLES[0]] * 2)
+    check_run(LAYOUT, PlainReplies, AnyPackets, [SAMPLES[1]] * 2)
+    memset(&unwanted, 0, sizeof(unwanted))
+    for payload in (*SAMPLES, None):
+        for i in range(2):
+            memset(&packets[i], <int>(0xA5 + i), sizeof(Topology))
+            if payload is None:
+                clear_topology(&packets[i])
+            else:
+                read_topology(payload, <size_t>len(payload), 0, False, &unwanted, &entries, &packets[i], &fault)
+            packets[i].counts[SERVERS] = 0  # which ``put_block`` sets
+        check_record(&packets[0], &packets[1])
+    return 0
+
+
+check_runs()
 
 
 def decode_batch(

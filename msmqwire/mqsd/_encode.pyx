@@ -6,7 +6,9 @@ from libc.string cimport memcpy
 
 from msmqwire.columns._batch cimport DECODED, Batch
 from msmqwire.columns._convert cimport TextSpan
-from msmqwire.columns._encoded cimport Encoded, Encoder, encode_packets, encode_rows, payload_bytes, unusable
+from msmqwire.columns._encoded cimport (
+    Encoded, Encoder, check_writer, encode_packets, encode_rows, payload_bytes, unusable,
+)
 from msmqwire.columns._layout cimport find_columns
 from msmqwire.columns.payload_table cimport PayloadTable, payload_at
 from msmqwire.mqsd._kernel cimport (
@@ -18,6 +20,7 @@ from msmqwire.wire.simd cimport wire_unlikely
 
 from msmqwire.errors import EncodeError
 
+from msmqwire.mqsd._batch import SAMPLES, decode_batch
 from msmqwire.mqsd._packet import encode
 from msmqwire.mqsd.schema import FIELDS, TOPOLOGY, own_columns
 
@@ -104,7 +107,7 @@ cdef class TopologyEncoder(Encoder):
 
     def __cinit__(self, Batch batch):
         cdef Rows* rows = &self.rows
-        find_columns(batch, &rows.columns)
+        find_columns(batch, &rows.columns, sizeof(rows.columns))
         rows.requests = all([batch.wants(name) for name in REQUEST_NEEDS])
         rows.replies = all([batch.wants(name) for name in REPLY_NEEDS])
         rows.ipx_networks = batch.data("ipx_networks[]")
@@ -174,3 +177,6 @@ def encode_batch(packets: Batch | Iterable[TopologyPacket], *, Encoded out: Payl
     if not (batch.wants("type") and batch.wants("violations")):
         raise ValueError("a batch to be encoded needs its columns type and violations")
     return encode_rows(TopologyEncoder(batch), batch, out)
+
+
+check_writer(encode_batch, decode_batch(SAMPLES))

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -150,6 +151,77 @@ def test_payloads_of_other_libraries(form: Any) -> None:
     assert [payload and bytes(payload) for payload in Payloads.of(form(values))] == values
     with pytest.raises(TypeError, match="payload 1 is NaTType, not bytes-like or None"):
         Payloads.of(pd.Series([b"ab", pd.NaT], dtype=object))
+
+
+class Exported:
+    """Arrow capsules that were exported once, as an object gives them to every consumer."""
+
+    def __init__(self, values: pa.Array[Any] | pa.ChunkedArray[Any]) -> None:
+        if isinstance(values, pa.Array):
+            capsules = values.__arrow_c_array__()
+            self.__arrow_c_array__ = lambda requested_schema=None: capsules
+        else:
+            capsule = values.__arrow_c_stream__()
+            self.__arrow_c_stream__ = lambda requested_schema=None: capsule
+
+
+BINARIES = pa.array([b"ab", None, b"c", b"ab"])
+INDEX_TYPES = (pa.int8(), pa.uint8(), pa.int16(), pa.uint16(), pa.int32(), pa.uint32(), pa.int64(), pa.uint64())
+
+
+@pytest.mark.parametrize("values", [BINARIES, BINARIES.dictionary_encode(), BINARIES.cast(pa.binary_view())])
+def test_arrow_capsules_give_their_rows_once(values: pa.Array[Any]) -> None:
+    """A second time they are refused: an array's memory may be gone, and a stream at its end would have no rows."""
+    for chunks, what in ((values, "array"), (pa.chunked_array([values[:1], values[1:]]), "stream")):
+        exported = Exported(chunks)
+        for _ in range(3):
+            payloads = Payloads.of(exported)
+            assert contents(payloads) == BINARIES.to_pylist()
+            with pytest.raises(ValueError, match=f"the Arrow {what} was consumed before"):
+                Payloads.of(exported)
+            assert contents(payloads) == BINARIES.to_pylist()
+            exported = Exported(chunks)
+
+
+@pytest.mark.parametrize("take", [Payloads.of, Payloads.of_texts])
+def test_arrow_capsules_that_others_consumed_are_refused(take: Any) -> None:
+    array, stream = Exported(BINARIES), Exported(pa.chunked_array([BINARIES]))
+    assert pa.array(array) == BINARIES  # type: ignore[call-overload]  # it has __arrow_c_array__
+    assert pa.chunked_array(stream).to_pylist() == BINARIES.to_pylist()  # type: ignore[call-overload]
+    with pytest.raises(ValueError, match="the Arrow schema was consumed before"):
+        take(array)
+    with pytest.raises(ValueError, match="the Arrow stream was consumed before"):
+        take(stream)
+    capsules = BINARIES.__arrow_c_array__()
+    array_struct = arrow_consumer.array_of(capsules[1])
+    array_struct.release(array_struct)
+    array.__arrow_c_array__ = lambda requested_schema=None: capsules
+    with pytest.raises(ValueError, match="the Arrow array was consumed before"):
+        take(array)
+    assert contents(take(BINARIES)) == BINARIES.to_pylist()
+
+
+@pytest.mark.parametrize("index", INDEX_TYPES, ids=str)
+def test_dictionaries(index: Any) -> None:
+    values = pa.array([b"ab", None, b"c", b""])[1:]
+    indices = pa.array([9, 1, 0, None, 2, 1], index)[1:]
+    taken = Payloads.of(pa.DictionaryArray.from_arrays(indices, values))
+    assert contents(taken) == [b"c", None, None, b"", b"c"]
+    assert taken.nbytes == 2
+    assert contents(Payloads.of(pa.DictionaryArray.from_arrays(indices[:0], values))) == []
+    for outside in (3, 127, *([] if str(index).startswith("u") else [-1, -128])):
+        wrong = pa.DictionaryArray.from_arrays(pa.array([0, outside], index), values, safe=False)
+        with pytest.raises(ValueError, match="index 1 of the Arrow array is outside its dictionary"):
+            Payloads.of(wrong)
+    with pytest.raises(TypeError, match="not format 'i'"):
+        Payloads.of(pa.array([1, 2]).cast(pa.int32()).dictionary_encode())
+
+
+def test_categories_of_polars() -> None:
+    names = ["DIRECT=OS:a\\q", None, "DIRECT=OS:b\\q", "DIRECT=OS:a\\q"]
+    assert contents(Payloads.of_texts(pl.Series(names, dtype=pl.Categorical))) == [
+        name and name.encode() for name in names
+    ]
 
 
 @pytest.mark.parametrize("item", [np.str_("ab"), np.int64(1), np.float64(1), np.bool_(True), np.datetime64(1, "s")])

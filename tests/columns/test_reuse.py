@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import random
 import sys
+from collections.abc import Callable
 from functools import cache
+from types import FrameType
 from typing import Any
 
+import numpy as np
 import pytest
 
-from msmqwire import Batch
+from msmqwire import Batch, mqcn
 from msmqwire.columns import allocated_bytes
-from tests.columns.formats import FORMATS, Format, each_format, one_format_first
+from msmqwire.columns._batch import gathered
+from msmqwire.columns.views import ListColumn
+from tests.columns.formats import FORMATS, MESSAGES, NOTIFICATIONS, Format, each_format, one_format_first
 from tests.columns.processes import run
+from tests.reference import propvariant
 
 
 @cache
@@ -84,6 +90,85 @@ def test_refused_while_an_arrow_consumer_holds_it(kind: Format) -> None:
     del capsules
     kind.decode_batch(payloads, out=out)
     kind.assert_rows(payloads, out)
+
+
+def parts_of(column: Any) -> list[Any]:
+    """The views that a column consists of and that give Python values."""
+    if isinstance(column, dict):
+        return [part for each in column.values() for part in parts_of(each)]
+    if isinstance(column, ListColumn):
+        return [column, *parts_of(column.values)]
+    return [column] if hasattr(column, "to_pylist") else []
+
+
+@each_format
+def test_views_of_an_overwritten_batch_never_mix_payloads(kind: Format) -> None:
+    """They are refused, or have memory of their own as derived texts do; what is taken then is right."""
+    first, second = payloads_of(kind)[:300], payloads_of(kind)[300:600]
+    out = kind.decode_batch(first)
+    derived = {column.name for column in kind.table.columns if column.derived}
+    parts = [(name in derived, part) for name in out.columns for part in parts_of(out[name])]
+    values = [part.to_pylist() for _, part in parts]
+    kind.decode_batch(second, out=out)
+    assert any(map(any, values))
+    for (lasts, part), before in zip(parts, values, strict=True):
+        if lasts:
+            assert part.to_pylist() == before
+            continue
+        with pytest.raises(ValueError, match="overwritten through out="):
+            part.to_pylist()
+        if not isinstance(part, ListColumn) and len(part):
+            with pytest.raises(ValueError, match="overwritten through out="):
+                part[0]
+            with pytest.raises(ValueError, match="overwritten through out="):
+                gathered(part, np.array([0]))
+    kind.assert_rows(second, out)
+
+
+def test_values_of_a_property_outlive_their_batch() -> None:
+    first, second = payloads_of(NOTIFICATIONS)[:400], payloads_of(NOTIFICATIONS)[400:]
+    out = mqcn.decode_batch(first)
+    found = [out.property(propid).values for propid in propvariant.TYPE_OF]
+    kept = [(each, each.to_pylist()) for each in found if hasattr(each, "to_pylist")]
+    assert sum(len(values) for _, values in kept) > 100
+    mqcn.decode_batch(second, out=out)
+    assert all(each.to_pylist() == values for each, values in kept)
+
+
+class Overwriter:
+    """Overwrites a batch when a Python function is called, as another thread does that runs there."""
+
+    def __init__(self, kind: Format, out: Batch, function: str) -> None:
+        self.kind, self.out, self.function = kind, out, function
+        self.refused = 0
+
+    def __call__(self, frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and frame.f_code.co_name == self.function:
+            with pytest.raises(BufferError, match="held"):
+                self.kind.decode_batch([], out=self.out)
+            self.refused += 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "function", "read"),
+    [
+        *((kind, "python_rows", lambda batch: batch._repr_html_()) for kind in FORMATS),
+        (MESSAGES, "flatnonzero", lambda batch: [bytes(each) for each in batch.notifications().payloads]),
+        (NOTIFICATIONS, "flatnonzero", lambda batch: batch.property(105).values.tolist()),
+    ],
+)
+def test_a_batch_that_is_read_is_not_overwritten(kind: Format, function: str, read: Callable[[Any], object]) -> None:
+    payloads = payloads_of(kind)
+    out = kind.decode_batch(payloads)
+    expected = read(out)
+    overwriter = Overwriter(kind, out, function)
+    sys.setprofile(overwriter)
+    try:
+        assert read(out) == expected
+    finally:
+        sys.setprofile(None)
+    assert overwriter.refused
+    kind.assert_rows(payloads, kind.decode_batch(payloads, out=out))
 
 
 @each_format

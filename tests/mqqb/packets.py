@@ -55,12 +55,7 @@ def value_of(packet: Any, column: str) -> Any:
 
 
 def _name(queue: Any) -> str | None:
-    """A format name; the letters of its keywords and of hexadecimal digits have no case."""
-    return None if queue is None else _folded(str(queue))
-
-
-def _folded(name: str) -> str:
-    return "".join(char.lower() if char.isascii() else char for char in name)
+    return None if queue is None else str(queue)
 
 
 def expected_value(value: Any, column: str) -> Any:
@@ -68,7 +63,7 @@ def expected_value(value: Any, column: str) -> Any:
     if isinstance(value, Span):
         return value.text if column in ("label", "srmp_envelope", "soap_header", "soap_body") else value.data
     if isinstance(value, reference.Queue):
-        return None if value.text is None else _folded(value.text)
+        return value.text
     return tuple(expected_value(item, column) for item in value) if isinstance(value, tuple) else value
 
 

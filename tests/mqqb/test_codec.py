@@ -356,3 +356,64 @@ def test_faults_say_how_many_bytes_are_left() -> None:
     np.testing.assert_array_equal(faults["available"], left)
     assert (faults["needed"] > faults["available"]).all()
     assert len(set(faults["field"].tolist())) > 20
+
+
+def renamed(data: bytes, name: str) -> bytes:
+    """A packet in which each place of as many letters ``q`` in a direct name has another name."""
+    old = ("OS:" + "q" * (len(name) - 5) + "\\q").encode("utf-16-le")
+    assert data.count(old)
+    return data.replace(old, name.encode("utf-16-le"))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "HTTP://server/MSMQ/orders",
+        "https://[2001:db8::1]:8443/msmq/private$/orders;journal",
+        "http://server/MSMQ/private$\\orders",
+        "http://server/MSMQ\\PRIVATE$/orders;late",
+        "os:server\\private$\\orders",
+        "tcp:10.0.0.1\\system$;deadxact",
+        "OS:server/private$/orders",
+        "OS:a\\q,OS:b\\q",
+    ],
+)
+def test_names_of_queues_are_the_text_as_sent(name: str) -> None:
+    """In a packet and in a batch, alone and in lists: with slashes over HTTP, and keywords in any case."""
+    plain = "DIRECT=OS:" + "q" * (len(name) - 5) + "\\q"
+    lists = mqqb.MultiQueueFormatHeader(
+        destination_queues=(plain, plain), admin_queues=(f"PUBLIC={GUIDS[0]}", plain), response_queues=(plain,)
+    )
+    message = mqqb.UserMessage(destination_queue=plain, admin_queue=plain, negative_arrival_ack=True, multi_queue=lists)
+    data = renamed(mqqb.encode(message), name)
+    packet = mqqb.decode(data, strict=True)
+    assert isinstance(packet, mqqb.UserMessage)
+    assert packet.multi_queue is not None
+    (row,) = mqqb.decode_batch([data]).to_arrow(dictionaries=False).to_pylist()
+    for column in ("destination_queue", "admin_queue"):
+        assert str(getattr(packet, column)) == row[column] == f"DIRECT={name}"
+    for column in ("destination_queues", "admin_queues", "response_queues"):
+        texts = [str(each) for each in getattr(packet.multi_queue, column)]
+        assert texts == row[column]
+        assert f"DIRECT={name}" in texts
+    assert mqqb.encode(packet) == data
+    assert pickle.loads(pickle.dumps(packet)) == packet
+
+
+def test_a_name_as_sent_is_the_queue_that_it_names() -> None:
+    data = renamed(
+        mqqb.encode(mqqb.UserMessage(destination_queue="DIRECT=OS:" + "q" * 24 + "\\q")),
+        "http://h/MSMQ/private$/orders",
+    )
+    packet = mqqb.decode(data)
+    assert isinstance(packet, mqqb.UserMessage)
+    sent = packet.destination_queue
+    assert isinstance(sent, formatname.DirectName)
+    same = formatname.DirectName("http", "//h/MSMQ", "orders", "private")
+    assert sent == same == formatname.parse(str(sent), http_slashes=True)
+    assert hash(sent) == hash(same)
+    assert (same.sent, str(same)) == (None, "DIRECT=HTTP://h/MSMQ\\PRIVATE$\\orders")
+    assert str(pickle.loads(pickle.dumps(sent))) == str(sent) == "DIRECT=http://h/MSMQ/private$/orders"
+    assert str(dataclasses.replace(sent, queue="others")) == "DIRECT=HTTP://h/MSMQ\\PRIVATE$\\others"
+    # A message that is forwarded, or answered, has the name as it came
+    assert mqqb.encode(mqqb.UserMessage(destination_queue=sent)) == data

@@ -30,6 +30,8 @@ direct_names = st.sampled_from(
         "DIRECT=TCP:10.20.1.25\\PRIVATE$\\order_queue$",
         "DIRECT=OS:srv1\\PRIVATE$\\notify_queue$",
         "DIRECT=HTTP://srv1/MSMQ\\orders",
+        "DIRECT=https://srv1:8443/msmq/private$/orders",
+        "direct=http://[2001:db8::1]/MSMQ/private$\\orders;journal",
     )
 ) | _names.map("DIRECT=OS:srv\\{}".format)
 queues: st.SearchStrategy[FormatName | str] = private_names | st.builds(PublicName, guids) | direct_names

@@ -21,7 +21,7 @@ from tests.reference.reader import Fault
 #: Payloads of the short run, and of the long run: the oracle of messages is slow.
 COUNTS = {"topology": (750, 6_000), "notifications": (1_000, 2_500), "messages": (125, 2_500), "sessions": (125, 2_500)}
 WAYS = [
-    pytest.param(kind, strict, broken, 101 + seed, COUNTS[str(kind)][long], marks=pytest.mark.long if long else ())
+    pytest.param(kind, strict, broken, 401 + seed, COUNTS[str(kind)][long], marks=pytest.mark.long if long else ())
     for long in (False, True)
     for kind in FORMATS
     for seed, (broken, strict) in enumerate(product((0.0, 1.0), (False, True)))

@@ -1,9 +1,14 @@
-"""Seeded format names and path names, valid and spoilt, for differential tests."""
+"""Seeded format names and path names, valid and spoilt, for differential tests.
+
+Whole names are made from the rules of the ABNF, others of these and of ``NAMES`` by mutation.
+"""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+
+from tests.reference.mqcn_cases import path_name
 
 GUID = "2bbba4ec-8e75-4b43-9c1e-0d2a5a3c2f10"
 
@@ -66,6 +71,68 @@ PIECES = (
 )  # fmt: skip
 
 
+_OLD = "".join(chr(code) for code in range(0x21, 0x80) if chr(code) not in "\\;,")
+_NEW = "".join(each for each in _OLD if each not in '"+')
+_COMPUTER = "".join(chr(code) for code in range(0x21, 0x7F) if chr(code) not in "\\,")
+_HOST = "".join(each for each in _COMPUTER if each not in "/:[")
+
+
+def _some(rng: random.Random, characters: str, most: int) -> str:
+    """One to ``most`` characters."""
+    return "".join(rng.choices(characters, k=rng.choice((1, rng.randint(1, 12), rng.randint(1, most), most))))
+
+
+def _keyword(rng: random.Random, text: str) -> str:
+    """A literal of the ABNF, which has no case."""
+    return rng.choice((text, text.lower(), "".join(rng.choice((each, each.lower())) for each in text)))
+
+
+def direct_path(rng: random.Random) -> str:
+    """A direct name without ``DIRECT=``, as packets have it, also with slashes over HTTP and over SPX."""
+    protocol = rng.choice(("TCP", "OS", "IPX", "SPX", "HTTP", "HTTPS"))
+    separators = "\\/" if protocol.startswith("HTTP") else "\\"
+    if protocol == "OS":
+        address = _some(rng, _COMPUTER, 256)
+    elif protocol == "TCP":
+        address = rng.choice((f"10.{rng.randint(0, 255)}.0.1", "fe80::1", f"2001:DB8::{rng.randint(0, 0xFFFF):x}"))
+    elif protocol in ("IPX", "SPX"):
+        address = f"{rng.getrandbits(32):{rng.choice('xX')}}:{rng.getrandbits(48):{rng.choice('xX')}}"
+    else:
+        host = rng.choice((_some(rng, _HOST, 256), "[2001:db8::1]", "server"))
+        address = f"//{host}{rng.choice(('', ':', ':80', ':08443'))}{_keyword(rng, '/MSMQ')}"
+    start = f"{_keyword(rng, protocol)}:{address}{rng.choice(separators)}"
+    if rng.random() < 0.15:
+        return f"{start}{_keyword(rng, 'SYSTEM$')};{_keyword(rng, rng.choice(('JOURNAL', 'DEADLETTER', 'DEADXACT')))}"
+    private = _keyword(rng, "PRIVATE$") + rng.choice(separators) if rng.random() < 0.5 else ""
+    queue = _some(rng, _NEW, 124) + ";" + _some(rng, _NEW, 32) if rng.random() < 0.2 else _some(rng, _OLD, 124)
+    return f"{start}{private}{queue}{_keyword(rng, ';JOURNAL') if rng.random() < 0.2 else ''}"
+
+
+def element(rng: random.Random) -> str:
+    """One format name of any kind."""
+    kind = rng.choice(("DIRECT", "DIRECT", "DIRECT", "PUBLIC", "PRIVATE", "DL", "MACHINE", "CONNECTOR", "MULTICAST"))
+    guid = "-".join(f"{rng.getrandbits(4 * digits):0{digits}{rng.choice('xX')}}" for digits in (8, 4, 4, 4, 12))
+    journal = _keyword(rng, ";JOURNAL") if rng.random() < 0.3 else ""
+    rest = {
+        "DIRECT": "",
+        "PUBLIC": guid + journal,
+        "PRIVATE": f"{guid}\\{rng.getrandbits(32):{rng.choice(('x', 'X', '08x'))}}{journal}",
+        "DL": f"{guid}@{_some(rng, _COMPUTER, 255)}" if journal else guid,
+        "MACHINE": guid + (rng.choice((";JOURNAL", ";deadletter", ";DEADXACT")) if journal else ""),
+        "CONNECTOR": guid + (_keyword(rng, ";XACTONLY") if journal else ""),
+        "MULTICAST": f"{rng.randint(224, 239)}.1.{rng.randint(0, 255)}.0:{rng.randint(0, 65535)}",
+    }[kind]
+    return f"{_keyword(rng, kind)}={rest or direct_path(rng)}"
+
+
+def valid(rng: random.Random) -> str:
+    """A format name, seldom with several elements."""
+    return ",".join(element(rng) for _ in range(rng.choice((1, 1, 1, 1, 1, 2, 3))))
+
+
+_WHOLE = {NAMES: valid, PATH_NAMES: path_name}
+
+
 def mutations(text: str) -> Iterator[str]:
     """Every text that one character taken out, put in or changed makes of this one."""
     for i in range(len(text) + 1):
@@ -80,7 +147,7 @@ def cases(count: int, seed: int, names: tuple[str, ...] = NAMES) -> Iterator[str
     """Names with up to four pieces of themselves, of each other or of the grammar moved about, in any case."""
     rng = random.Random(seed)
     for _ in range(count):
-        text = rng.choice(names)
+        text = _WHOLE[names](rng) if rng.random() < 0.5 else rng.choice(names)
         for _ in range(rng.randint(0, 4)):
             at, end = sorted((rng.randint(0, len(text)), rng.randint(0, len(text))))
             kind = rng.random()

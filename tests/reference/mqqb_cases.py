@@ -10,6 +10,7 @@ import random
 import struct
 from collections.abc import Iterator
 
+from tests.reference.formatname_cases import direct_path
 from tests.reference.mixture import mixture
 from tests.reference.mqqb import MESSAGE_CLASSES, Table
 from tests.reference.propvariant import units_of
@@ -74,6 +75,8 @@ def _padded(rng: random.Random, data: bytes) -> bytes:
 
 def _direct_name(rng: random.Random) -> bytes:
     style = rng.random()
+    if style < 0.3:
+        return units_of(direct_path(rng))
     if style < 0.6:
         return units_of(
             f"OS:srv{rng.randint(0, 99)}\\{rng.choice(('', 'private$' + chr(92)))}orders{rng.randint(0, 999)}"

@@ -1,0 +1,81 @@
+"""A column that is added to a schema, and that the rows written by hand lack, is noticed when the package is imported.
+
+Otherwise it would show what its memory held before: the rows of another capture.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.columns.processes import ROOT
+
+#: Of each protocol: a line of its schema, the field that is added before it, and what a build without that field says.
+ADDED = {
+    "requests": (
+        "mqsd",
+        '            Field(\n                "RequestID", "guid", 20',
+        '            Field("", "u32", 8, "added", "the second number of EnterpriseID"),\n',
+        "PlainRequests does not write the columns added of topology",
+    ),
+    "replies": (
+        "mqsd",
+        '            Field(\n                "ConnectedNetworkMask", "u32", 24',
+        '            Field("", "u32", 20, "added", "ConnectedNetworkCount"),\n',
+        "PlainReplies does not write the columns added of topology",
+    ),
+    "sites": (
+        "mqsd",
+        '            Field(\n                "DirectoryServiceServerArray"',
+        '            Field("", "u32", 8, "added", "the third number of RespondingSiteID"),\n',
+        "PlainReplies does not write the columns added of topology",
+    ),
+    "updates": (
+        "mqcn",
+        'Field("", "guid", 0, "master_guid"',
+        'Field("", "u32", 0, "added", "the first number of GuidMasterId"), ',
+        "NotificationDecoder does not write the columns added of notifications",
+    ),
+}
+
+
+def with_field(folder: Path, protocol: str, line: str, field: str) -> None:
+    """Copy the package and what builds it to ``folder``, and add a field to a schema there."""
+    for name in ("msmqwire", "build"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("setup.py", "pyproject.toml", "declarations.py", "stubs.py", "README.md"):
+        shutil.copy2(ROOT / name, folder / name)
+    schema = folder / "msmqwire" / protocol / "schema.py"
+    text = schema.read_text("utf-8")
+    assert text.count(line) == 1
+    schema.write_text(text.replace(line, field + line), "utf-8")
+
+
+def imported(folder: Path, protocol: str) -> str:
+    """The last line that is printed when a protocol is imported in ``folder``."""
+    program = f"import sys; sys.path.insert(0, {str(folder)!r}); import msmqwire.{protocol}; print(msmqwire.__file__)"
+    done = subprocess.run([sys.executable, "-c", program], cwd=folder, capture_output=True, text=True, check=False)
+    return (done.stdout + done.stderr).strip().splitlines()[-1]
+
+
+def test_a_schema_that_was_not_built_is_refused(tmp_path: Path) -> None:
+    """Its columns have no place in the structures of the kernel."""
+    protocol, line, field, _ = ADDED["requests"]
+    with_field(tmp_path, protocol, line, field)
+    assert imported(tmp_path, protocol).endswith("the kernel of topology was built for other columns: run make build")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("place", ADDED)
+def test_a_field_that_the_rows_by_hand_lack_is_refused(tmp_path: Path, place: str) -> None:
+    protocol, line, field, expected = ADDED[place]
+    with_field(tmp_path, protocol, line, field)
+    for program in ("declarations.py", "setup.py build_ext --inplace"):
+        command = [sys.executable, *program.split()]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr[-2000:]
+    assert imported(tmp_path, protocol).endswith(expected)
