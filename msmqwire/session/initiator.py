@@ -22,7 +22,8 @@ class Initiator(Session):
     """The sessions with one queue manager, one after the other: messages outlive a broken connection.
 
     ``ConnectionWanted`` asks the caller to connect whenever messages wait. The caller answers with ``connection_made``
-    or ``connection_lost``. What is not acknowledged when a connection ends is sent again on the next, in order.
+    or ``connection_lost``. Messages are sent by priority, those of one priority in their order. What is not acknowledged
+    when a connection ends is sent again on the next, in the same order.
 
     Parameters
     ----------
@@ -120,11 +121,8 @@ class Initiator(Session):
             super()._expire(timer, now)
             return
         # There may be no connection until all messages have expired
-        waiting = self.outgoing.waiting
-        kept = [position for position in waiting if not self._remove_if_expired(position)]
-        waiting.clear()
-        waiting.extend(kept)
-        if waiting:
+        self.outgoing.waiting.discard_if(self._remove_if_expired)
+        if self.outgoing.waiting:
             self._events.append(ConnectionWanted())  # 3.1.6.1
         else:
             self.state = SessionState.CLOSED

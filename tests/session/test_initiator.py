@@ -22,6 +22,7 @@ from msmqwire.session import (
     SessionState,
     Settings,
 )
+from tests.contract.checklist import row
 from tests.reference.mqqb_session_packets import ConnectionParameters, EstablishConnection, SessionHeader, UserMessage
 from tests.session.peers import (
     OWN,
@@ -310,6 +311,34 @@ def test_what_is_not_acknowledged_is_sent_again() -> None:
     open_initiator(initiator, 2.0, window_size=4)
     assert identifiers(initiator) == [4, 5, 6]
     assert (initiator.message_sent_count, initiator.recoverable_message_sent_count) == (3, 1)
+
+
+@row("QS-50")
+def test_a_higher_priority_goes_first() -> None:
+    """S49: among the messages that wait, and again on the next session."""
+    initiator = Initiator(OWN)
+    for priority in (3, 0, 7, 3, 7, 5):
+        initiator.send(message(priority=priority), 0.0)
+    open_initiator(initiator, window_size=4)
+    assert identifiers(initiator) == [3, 5, 6, 1]
+    initiator.send(message(priority=6), 1.0)
+    assert identifiers(initiator) == [], "the window is full"
+    initiator.receive_data(acknowledgment(1, window_size=4), 1.0)
+    assert identifiers(initiator) == [7]
+    initiator.connection_lost(2.0)
+    open_initiator(initiator, 2.0, window_size=64)
+    assert identifiers(initiator) == [5, 7, 6, 1, 4, 2]
+
+
+def test_messages_that_expired_leave_the_order_of_the_others() -> None:
+    clock = [1000.0]
+    initiator = Initiator(OWN, wall_clock=lambda: clock[0])
+    for priority, lifetime in ((1, 100), (6, 5), (4, 100), (7, 5), (4, 100)):
+        initiator.send(message(priority=priority, time_to_reach_queue=lifetime), 0.0)
+    clock[0] += 10
+    assert initiator.handle_deadline(0.0) == [MessageExpired(4), MessageExpired(2), ConnectionWanted()]
+    open_initiator(initiator)
+    assert identifiers(initiator) == [3, 5, 1]
 
 
 def test_retries_are_at_most_five_seconds_apart() -> None:
