@@ -67,7 +67,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--count", type=count, metavar="N", help="send the message N times (default: 1)")
     add_connection(parser)
-    add_ping(parser, "ask with a ping before each connection")
+    add_ping(parser, "ask with a ping before the first connection")
     add_quiet(parser)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import logging
 from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,8 @@ async def sending(
         An error of the block or of the session, or the acknowledgment of a message is late; with the number of messages
         that were acknowledged, and of the others.
     """
+    # The error of the command has the last of these failures
+    logging.getLogger("msmqwire.net").addHandler(logging.NullHandler())
     session = Sending(options, destination, show, connection)
     try:
         async with session.deadline:

@@ -24,7 +24,6 @@ from msmqwire.session import (
     MessageReceived,
     MessagesAcknowledged,
     SessionClosed,
-    SessionOpened,
     SessionState,
     Settings,
 )
@@ -76,7 +75,11 @@ class SessionClient:
         Receives the messages that the peer sends on the session, as that of ``serve`` does; without it they are
         disregarded.
     ping_port : int, optional
-        Send a Ping Request to this UDP port before a connection, and connect only if the answer accepts a session.
+        Send a Ping Request to this UDP port before the first connection of a session, and connect only if the answer
+        accepts a session; a retry connects without one ([MS-MQQB] 3.1.5.2.2).
+    timeout : float, optional
+        Seconds without an acknowledgment after which a wait for one raises SessionError; by default it has no end.
+        Messages stay, and the client goes on connecting until it is closed.
     watch : callable, optional
         Called with each event of the session.
 
@@ -108,6 +111,7 @@ class SessionClient:
         settings: Settings | None = None,
         handler: Callable[[Sequence[MessageReceived]], Awaitable[None]] | None = None,
         ping_port: int | None = None,
+        timeout: float | None = None,
         watch: Callable[[Event], None] | None = None,
     ) -> None:
         if not 0 < port < 65536:
@@ -118,9 +122,13 @@ class SessionClient:
         if not all(hop.host for hop in self._hops):
             # It would be an address of this computer
             raise ValueError("the name of a host is empty")
+        if timeout is not None and not timeout > 0:
+            raise ValueError(f"timeout is {timeout}: not above 0")
         self._hop = 0
         self._port = port
         self._ping_port = ping_port
+        self._timeout = timeout
+        self._acknowledged_at = float("-inf")  # by the clock of the loop
         self._handler = handler
         self._watch = watch
         self._session = Initiator(
@@ -165,13 +173,16 @@ class SessionClient:
         ------
         EncodeError
             The message is transactional, too large, or cannot be written.
+        TypeError
+            It is not a UserMessage.
         SessionError
-            The queue manager refused the session, or the client is closed.
+            The queue manager refused the session, or acknowledged nothing within the timeout, or the client is closed.
         RuntimeError
             The handler calls it while too many are not acknowledged: no acknowledgment is read until it returns.
         """
+        since = asyncio.get_running_loop().time()
         while self._is_full():
-            await self._wait()
+            await self._wait(since)
         self._check()
         if self._session.state is SessionState.CLOSED:
             self._hop = 0  # 3.1.5.2.1; after a failure the next one follows, 3.1.6.1
@@ -189,13 +200,15 @@ class SessionClient:
         Raises
         ------
         SessionError
-            The queue manager refused the session, or messages expired before they were sent since the last call.
+            The queue manager refused the session, or acknowledged nothing within the timeout; or messages have expired
+            since the last call, before they were sent.
         RuntimeError
             The handler calls it: no acknowledgment is read until it returns.
         """
+        since = asyncio.get_running_loop().time()
         while self.unacknowledged:
             self._check()
-            await self._wait()
+            await self._wait(since)
         # A message that expired in send has not been reported yet
         self._notify(self._session.handle_deadline(asyncio.get_running_loop().time()))
         expired, self._expired = self._expired, 0
@@ -255,12 +268,18 @@ class SessionClient:
         if self._task is not None and self._task is asyncio.current_task():
             raise RuntimeError(f"{waits} until the handler returns: call it in another task")
 
-    async def _wait(self) -> None:
-        """Wait until something has happened on the session."""
+    async def _wait(self, since: float) -> None:
+        """Wait until something has happened on the session; ``since`` is when the caller began to wait."""
         self._refuse_handler("no acknowledgment is read")
         self._check()
         self._changed.clear()
-        await self._changed.wait()
+        deadline = None if self._timeout is None else max(since, self._acknowledged_at) + self._timeout
+        try:
+            async with asyncio.timeout_at(deadline):
+                await self._changed.wait()
+        except TimeoutError:
+            reason = f": {self.failure}" if self.failure else ""
+            raise SessionError(f"no acknowledgment within {self._timeout:g} s{reason}") from None
         self._check()
 
     # --- Connections ---
@@ -289,11 +308,12 @@ class SessionClient:
         hop = self._hops[self._hop]
         self._hop = (self._hop + 1) % len(self._hops)
         try:
-            if self._ping_port is not None:
+            if self._ping_port is not None and self._session.pings:
                 await self._ping(hop.host, self._ping_port)
             reader, writer = await self._open_connection(hop.host)
         except (OSError, TimeoutError) as error:
             self.failure = f"cannot connect to {hop.host} port {self._port}: {reason_of(error)}"
+            _LOG.warning("%s", self.failure)
             self._notify(self._session.connection_lost(loop.time(), self.failure))
             return
         self._session.connection_made(loop.time(), hop.queue_manager)
@@ -341,11 +361,12 @@ class SessionClient:
                     self.failure = detail
                     if reason is CloseReason.REFUSED:
                         self._refusal = detail
-                    _LOG.debug("the session was closed: %s", detail)
+                    is_expected = reason in (CloseReason.LOCAL, CloseReason.IDLE)
+                    _LOG.log(logging.DEBUG if is_expected else logging.WARNING, "the session was closed: %s", detail)
                 case MessageExpired():
                     self._expired += 1
-                case MessagesAcknowledged() | SessionOpened():
-                    pass
+                case MessagesAcknowledged():
+                    self._acknowledged_at = asyncio.get_running_loop().time()
             if self._watch is not None:
                 self._watch(event)
         if events:

@@ -14,7 +14,7 @@ from msmqwire.session.settings import ACK_TIMEOUTS, RECOVERABLE_ACK_TIMEOUTS, Se
 from msmqwire.wire.guids import NIL
 
 _SERVER = 0x0210  # RE and OS of OperatingSystem: 2.2.3.1
-_NO_PING = 0x0100  # SE
+_NO_PING = 0x0100  # SE (S16)
 _FIRST_RETRY = 0.01  # of the longest Session Retry Connect Timer
 
 
@@ -22,8 +22,8 @@ class Initiator(Session):
     """The sessions with one queue manager, one after the other: messages outlive a broken connection.
 
     ``ConnectionWanted`` asks the caller to connect whenever messages wait. The caller answers with ``connection_made``
-    or ``connection_lost``. Messages are sent by priority, those of one priority in their order. What is not acknowledged
-    when a connection ends is sent again on the next, in the same order.
+    or ``connection_lost``. Messages are sent by priority, those of one priority in their order; what is not
+    acknowledged when a connection ends is sent again on the next.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ class Initiator(Session):
     history, accepts :
         As for ``Acceptor``: messages travel in both directions.
     pinged : bool
-        Whether a Ping Request is sent before each connection: SE is then 0.
+        Whether a Ping Request is sent before a connection for which ``pings`` is true: SE is then 0.
     wall_clock : callable
         Seconds since 1970, UTC: SentTime of messages, and which of them have expired.
     """
@@ -58,13 +58,20 @@ class Initiator(Session):
         super().__init__(identifier, settings=settings, history=history, accepts=accepts, wall_clock=wall_clock)
         self.remote_queue_manager = remote_queue_manager
         self._server_guid = remote_queue_manager
-        self._operating_system = _SERVER if pinged else _SERVER | _NO_PING  # S16
+        self._pinged = pinged
+        self._is_retry = False
         self._retry_seconds = 0.0
+
+    @property
+    def pings(self) -> bool:
+        """True if a Ping Request is sent before the next connection: not before a retry ([MS-MQQB] 3.1.5.2.2)."""
+        return self._pinged and not self._is_retry
 
     def send(self, message: mqqb.UserMessage, now: float) -> int:
         """As ``Session.send``; a session that is closed asks for a connection at the next deadline."""
         message_id = super().send(message, now)
         if self.state is SessionState.CLOSED:
+            self._is_retry = False
             self._wait_for_reconnect(now)
         return message_id
 
@@ -83,13 +90,14 @@ class Initiator(Session):
             client_guid=self.identifier,
             server_guid=self._server_guid,
             time_stamp=_milliseconds(now),
-            operating_system=self._operating_system,
+            operating_system=_SERVER if self.pings else _SERVER | _NO_PING,
         )
         self._output.append(mqqb.encode(request))
 
     def connection_lost(self, now: float, detail: str = "the connection was closed") -> list[Event]:
         """The connection has ended, or could not be made: try again if messages wait (S17)."""
         if self.state is SessionState.WAITING_RECONNECT:
+            self._is_retry = True
             self._wait_for_reconnect(now)
         return super().connection_lost(now, detail)
 
@@ -107,6 +115,7 @@ class Initiator(Session):
             return
         super()._close(reason, detail, now)
         if len(self.outgoing) and reason not in (CloseReason.LOCAL, CloseReason.REFUSED):
+            self._is_retry = True
             self._wait_for_reconnect(now)
 
     def _wait_for_reconnect(self, now: float) -> None:

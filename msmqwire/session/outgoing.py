@@ -105,7 +105,12 @@ class OutgoingMessageTable:
         ------
         EncodeError
             The message is transactional (S21), or its packet is too large (S22), or it cannot be written.
+        TypeError
+            It is not a UserMessage.
         """
+        if not isinstance(message, mqqb.UserMessage):
+            kind = type(message).__name__
+            raise TypeError(f"a message is a mqqb.UserMessage(destination_queue=..., body=...), not {kind}")
         if message.transaction is not None:
             raise EncodeError("TransactionHeader", "transactional messages are not supported")
         packet = bytearray(mqqb.encode(message))

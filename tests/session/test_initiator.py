@@ -122,6 +122,26 @@ def test_session_flag_with_a_ping() -> None:
     assert request.operating_system == 0x0210
 
 
+def test_only_the_first_connection_is_pinged() -> None:
+    """3.1.5.2.2: not a connection that the Session Retry Connect Timer asks for; SE says which."""
+    initiator = Initiator(OWN, pinged=True)
+    initiator.send(message(), 0.0)
+    assert initiator.pings
+    initiator.connection_lost(0.0)
+    assert not initiator.pings
+    initiator.connection_made(1.0)
+    (request,) = packets(initiator)
+    assert isinstance(request, EstablishConnection)
+    assert request.operating_system == 0x0310
+    initiator.connection_lost(2.0)
+    assert not initiator.pings, "its message still waits"
+    open_initiator(initiator, 3.0)
+    initiator.receive_data(acknowledgment(1), 3.0)
+    initiator.connection_lost(4.0)
+    initiator.send(message(), 5.0)
+    assert initiator.pings, "a new session"
+
+
 @pytest.mark.parametrize("step", ["establish", "parameters", "ack"])
 def test_refusal_ends_the_attempts(step: str) -> None:
     """S15, S17."""
@@ -158,6 +178,11 @@ def test_identifiers_of_the_caller_are_not_given_again() -> None:
     forwarded = mqqb.UserMessage(destination_queue=QUEUE, source_queue_manager=PEER, message_id=77)
     sent = [message(b"a"), given, message(b"b"), forwarded, message(b"c")]
     assert [initiator.send(each, 0.0) for each in sent] == [1, 3, 4, 77, 5]
+
+
+def test_bytes_are_not_a_message() -> None:
+    with pytest.raises(TypeError, match=r"a message is a mqqb.UserMessage\(destination_queue=.*, not bytes"):
+        Initiator(OWN).send(b"one", 0.0)  # type: ignore[arg-type]
 
 
 def test_message_that_is_forwarded_keeps_its_identity() -> None:
