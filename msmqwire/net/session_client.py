@@ -12,7 +12,8 @@ from uuid import UUID
 
 from msmqwire import mqqb
 from msmqwire.errors import SessionError, counted
-from msmqwire.net.host_addresses import addresses_of
+from msmqwire.formatname import PrivateName
+from msmqwire.net.host_addresses import address_of, addresses_of
 from msmqwire.net.ping import ping
 from msmqwire.net.session_link import Link, reason_of
 from msmqwire.session import (
@@ -20,6 +21,7 @@ from msmqwire.session import (
     ConnectionWanted,
     Event,
     Initiator,
+    MessageDisregarded,
     MessageExpired,
     MessageReceived,
     MessagesAcknowledged,
@@ -34,6 +36,8 @@ SESSION_PORT = 1801
 
 PING_PORT = 3527
 """The UDP port of pings: [MS-MQQB] 2.1.2."""
+
+_ORDER_QUEUE = 4  # its number among private queues: [MS-MQDMPR] 3.1.3
 
 _LOG = logging.getLogger(__name__)
 
@@ -73,7 +77,7 @@ class SessionClient:
     settings : Settings, optional
     handler : callable, optional
         Receives the messages that the peer sends on the session, as that of ``serve`` does; without it they are
-        disregarded.
+        disregarded, as are acknowledgments of transactional messages, which the client does not send (S44).
     ping_port : int, optional
         Send a Ping Request to this UDP port before the first connection of a session, and connect only if the answer
         accepts a session; a retry connects without one ([MS-MQQB] 3.1.5.2.2).
@@ -134,7 +138,7 @@ class SessionClient:
         self._session = Initiator(
             identifier,
             settings=settings,
-            accepts=None if handler else lambda _: False,
+            accepts=_is_for_applications if handler else lambda _: False,
             pinged=ping_port is not None,
         )
         self._pings = 0
@@ -143,6 +147,7 @@ class SessionClient:
         self._changed = asyncio.Event()
         self._is_closing = False
         self._refusal: str | None = None
+        self._address = ""
         self._expired = 0
         self.failure = ""
 
@@ -184,15 +189,37 @@ class SessionClient:
         while self._is_full():
             await self._wait(since)
         self._check()
-        if self._session.state is SessionState.CLOSED:
-            self._hop = 0  # 3.1.5.2.1; after a failure the next one follows, 3.1.6.1
+        self._start_with_first_hop()
         message_id = self._session.send(message, asyncio.get_running_loop().time())
-        if self._task is None:
-            self._task = asyncio.create_task(self._run())
-        elif self._link is not None:
+        if self._link is not None:
             self._link.flush_soon()
         self._changed.set()
         return message_id
+
+    async def open(self) -> str:
+        """Connect although there is no message, and return the address of this computer on the connection.
+
+        Raises
+        ------
+        SessionError
+            The queue manager refused the session, or did not open it within the timeout, or the client is closed.
+        RuntimeError
+            The handler calls it.
+        """
+        since = asyncio.get_running_loop().time()
+        self._check()
+        self._start_with_first_hop()
+        self._session.open(since)
+        self._changed.set()
+        while not self.is_open:
+            await self._wait(since)
+        return self._address
+
+    def _start_with_first_hop(self) -> None:
+        if self._session.state is SessionState.CLOSED:
+            self._hop = 0  # 3.1.5.2.1; after a failure the next one follows, 3.1.6.1
+        if self._task is None:
+            self._task = asyncio.create_task(self._run())
 
     async def acknowledged(self) -> None:
         """Wait until all messages are acknowledged, recoverable ones from the store of the queue manager.
@@ -316,6 +343,7 @@ class SessionClient:
             _LOG.warning("%s", self.failure)
             self._notify(self._session.connection_lost(loop.time(), self.failure))
             return
+        self._address, _ = address_of(writer.get_extra_info("sockname"))
         self._session.connection_made(loop.time(), hop.queue_manager)
         link = Link(self._session, reader, writer, self._handle, self._notify, asyncio.Lock())
         self._link = link
@@ -365,12 +393,22 @@ class SessionClient:
                     _LOG.log(logging.DEBUG if is_expected else logging.WARNING, "the session was closed: %s", detail)
                 case MessageExpired():
                     self._expired += 1
+                case MessageDisregarded(message, disregarded):
+                    _LOG.info("message %d to %s: %s", message.message_id, message.destination_queue, disregarded)
                 case MessagesAcknowledged():
                     self._acknowledged_at = asyncio.get_running_loop().time()
             if self._watch is not None:
                 self._watch(event)
         if events:
             self._changed.set()
+
+
+def _is_for_applications(message: mqqb.UserMessage) -> bool:
+    """Whether a message is not for the order queue, where queue managers acknowledge transactions (S44)."""
+    queue = message.destination_queue
+    if isinstance(queue, PrivateName):
+        return queue.private_id != _ORDER_QUEUE
+    return not str(queue).lower().endswith("\\private$\\order_queue$")
 
 
 #: Send messages to a queue manager.

@@ -60,6 +60,7 @@ class Initiator(Session):
         self._server_guid = remote_queue_manager
         self._pinged = pinged
         self._is_retry = False
+        self._is_wanted = False
         self._retry_seconds = 0.0
 
     @property
@@ -74,6 +75,15 @@ class Initiator(Session):
             self._is_retry = False
             self._wait_for_reconnect(now)
         return message_id
+
+    def open(self, now: float) -> None:
+        """Ask for a connection at the next deadline although no message waits, unless the session is open."""
+        if self.is_open:
+            return
+        self._is_wanted = True
+        if self.state is SessionState.CLOSED:
+            self._is_retry = False
+            self._wait_for_reconnect(now)
 
     def connection_made(self, now: float, remote_queue_manager: UUID | None = None) -> None:
         """The connection is there: send the request, [MS-MQQB] 3.1.5.2.3.
@@ -114,7 +124,7 @@ class Initiator(Session):
         if self.is_disconnected:
             return
         super()._close(reason, detail, now)
-        if len(self.outgoing) and reason not in (CloseReason.LOCAL, CloseReason.REFUSED):
+        if (len(self.outgoing) or self._is_wanted) and reason not in (CloseReason.LOCAL, CloseReason.REFUSED):
             self._is_retry = True
             self._wait_for_reconnect(now)
 
@@ -131,7 +141,7 @@ class Initiator(Session):
             return
         # There may be no connection until all messages have expired
         self.outgoing.waiting.discard_if(self._remove_if_expired)
-        if self.outgoing.waiting:
+        if self.outgoing.waiting or self._is_wanted:
             self._events.append(ConnectionWanted())  # 3.1.6.1
         else:
             self.state = SessionState.CLOSED
@@ -163,6 +173,7 @@ class Initiator(Session):
     def _receive_connection_parameters(self, packet: mqqb.ConnectionParameters, data: bytes, now: float) -> None:
         """[MS-MQQB] 3.1.5.4.2."""
         self.received_window_size = packet.window_size
+        self._is_wanted = False
         self._open(now)
 
 

@@ -198,6 +198,45 @@ def test_ping_before_the_first_connection() -> None:
     assert store.bodies == [b"a"]
 
 
+def test_a_session_without_a_message() -> None:
+    """``open`` gives the address of this computer; the handler gets messages, not acknowledgments of transactions."""
+    here = Store()
+
+    async def main() -> None:
+        async with (
+            net.serve(Store(), port=0) as server,
+            net.connect("127.0.0.1", server.port, handler=here) as client,
+        ):
+            assert await client.open() == "127.0.0.1"
+            assert await client.open() == "127.0.0.1"
+            (session,) = server._sessions.values()
+            for queue in (r"DIRECT=OS:a\private$\Order_Queue$", rf"PRIVATE={client.identifier}\4", QUEUE):
+                sent = mqqb.UserMessage(
+                    destination_queue=queue,
+                    queue_manager_address=client.identifier if queue.startswith("PRIVATE") else uuid.UUID(int=0),
+                    body=queue.encode(),
+                )
+                session.acceptor.send(sent, asyncio.get_running_loop().time())
+            session.link.flush_soon()
+            while not here.bodies:
+                await asyncio.sleep(0.01)
+
+    asyncio.run(main())
+    assert here.bodies == [QUEUE.encode()]
+
+
+def test_a_session_that_is_refused_without_a_message() -> None:
+    async def main() -> None:
+        async with net.serve(Store(), port=0, identifier=GUID) as server:
+            hop = net.NextHop("127.0.0.1", uuid.UUID(int=6))
+            client = net.connect([hop], server.port)
+            with pytest.raises(SessionError, match="refused the session"):
+                await client.open()
+            await client.close()
+
+    asyncio.run(main())
+
+
 def test_ping_that_is_answered() -> None:
     store = Store()
     ping_port = free_port()

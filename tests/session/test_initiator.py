@@ -142,6 +142,20 @@ def test_only_the_first_connection_is_pinged() -> None:
     assert initiator.pings, "a new session"
 
 
+def test_a_connection_without_a_message() -> None:
+    """It is tried again until the session is open, once; then only messages ask for one."""
+    initiator = Initiator(OWN)
+    initiator.open(0.0)
+    assert initiator.handle_deadline(0.0) == [ConnectionWanted()]
+    initiator.connection_lost(0.0)
+    assert initiator.handle_deadline(1.0) == [ConnectionWanted()]
+    open_initiator(initiator, 1.0)
+    initiator.open(1.0)
+    initiator.connection_lost(2.0)
+    assert state_of(initiator) is SessionState.CLOSED
+    assert initiator.next_deadline() is None
+
+
 @pytest.mark.parametrize("step", ["establish", "parameters", "ack"])
 def test_refusal_ends_the_attempts(step: str) -> None:
     """S15, S17."""
