@@ -122,15 +122,32 @@ def test_rows_are_those_of_decode(tmp_path: Path) -> None:
     ],
 )
 def test_a_row_that_cannot_be_sent(line: bytes, problem: str) -> None:
-    """The rows before it are sent; the error has the number of its line."""
+    """It is left out, and the rows around it are sent; with --strict only those before it."""
+    data = b'{"body_text": "a"}\n\n' + line + b'\n{"body_text": "b"}\n'
+    with receiving("--count", "3") as (process, port):
+        status, error = send(port, "--rows", "--recoverable", data=data)
+        strict_status, strict_error = send(port, "--rows", "--recoverable", "--strict", data=data)
+        assert [row["body_text"] for row in rows_of(process.communicate(timeout=30)[0])] == ["a", "b", "a"]
+    assert (status, strict_status) == (2, 1)
+    for said in (error, strict_error):
+        assert said.startswith("msmqwire: standard input: line 3: ")
+        assert problem in said
+        assert said.count("\n") == 1
+    assert error.endswith("; left out\n")
+    assert "; 1 message received by queue manager " in strict_error
+    assert strict_error.endswith(", 0 without an acknowledgment\n")
+
+
+def test_rows_that_are_left_out_are_counted() -> None:
+    """The hundredth line about them is the last."""
     with receiving("--count", "1") as (process, port):
-        status, error = send(port, "--rows", "--recoverable", data=b'{"body_text": "a"}\n\n' + line + b"\n")
+        command = [*COMMAND, "send", QUEUE, "--port", str(port), "--rows", "--recoverable"]
+        done = subprocess.run(command, input=b"{\n" * 150 + b"{}\n", capture_output=True, timeout=120)
         assert len(rows_of(process.communicate(timeout=30)[0])) == 1
-    assert status == 1
-    assert error.startswith("msmqwire: standard input: line 3: ")
-    assert problem in error
-    assert error.endswith("; 1 message acknowledged, 0 not\n")
-    assert error.count("\n") == 1
+    *lines, last = done.stderr.decode().splitlines()
+    assert (done.returncode, len(lines), lines[-1]) == (2, 101, "further rows that are left out are counted")
+    assert last.startswith("1 message received by queue manager ")
+    assert last.endswith(", 150 rows left out")
 
 
 def test_a_file_for_each_queue(tmp_path: Path) -> None:
