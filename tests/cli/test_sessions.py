@@ -24,6 +24,7 @@ import pytest
 from msmqwire.cli.queues import chosen_queues, file_stem
 from msmqwire.errors import FormatNameError
 from msmqwire.mqqb import UserMessage as Message
+from msmqwire.mqqb import decode
 from tests.cli.support import COMMAND, msmqwire
 from tests.net.session_wire import free_port
 from tests.reference.mqqb_session_packets import (
@@ -490,6 +491,21 @@ def test_names_of_queues(name: str, queue: str, chosen: bool) -> None:
     assert accepts is not None
     address = {} if queue.startswith("DIRECT") else {"queue_manager_address": PEER}
     assert accepts(Message(destination_queue=queue, **address)) is chosen  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("queue", ["Neue Bestellung", "Bücher", "Очередь", "注文", "a+b"])
+def test_queues_with_names_beyond_the_grammar(queue: str) -> None:
+    """Blanks, and letters that are not ASCII: a packet has them in a direct name."""
+    received = decode(UserMessage(PEER.bytes_le, 1, queue=f"TCP:10.0.0.1\\PRIVATE$\\{queue}").pack(), strict=True)
+    assert isinstance(received, Message)
+    for name in (queue, queue.upper(), f"here\\private$\\{queue}", f"DIRECT=OS:here\\private$\\{queue.lower()}"):
+        accepts = chosen_queues([name])
+        assert accepts is not None
+        assert accepts(received), name
+    for name in (f"{queue}2", f".\\{queue}", f"DIRECT=OS:here\\{queue}"):
+        other = chosen_queues([name])
+        assert other is not None
+        assert not other(received), name
 
 
 @pytest.mark.parametrize("name", ["", "a\\\\b", "a\\b\\c\\d", "DIRECT=OS", "="])
