@@ -17,7 +17,7 @@ from msmqwire.cli.message_bodies import body_of_bytes, body_of_text
 from msmqwire.cli.next_hops import find_destination
 from msmqwire.directory import MemoryDirectory
 from msmqwire.mqqb import SecurityHeader, TransactionHeader
-from tests.cli.support import EXAMPLES, process, refused
+from tests.cli.support import EXAMPLES, Done, process, refused
 from tests.net.session_wire import Wire, free_port, in_thread, listener
 from tests.reference.mqqb_session_packets import SessionAck, SessionHeader
 
@@ -190,32 +190,93 @@ def test_journal_and_dead_letters(tmp_path: Path) -> None:
     assert [each.body_text for each in again.messages] == ["two", "three"]
 
 
-def test_a_rejected_message_is_a_dead_letter(tmp_path: Path) -> None:
-    dead = tmp_path / "dead"
+def rejection(message: mqqb.UserMessage, message_class: int, **fields: Any) -> bytes:
+    """A negative acknowledgment of a message to its administration queue: 3.1.7.15."""
+    return mqqb.encode(
+        mqqb.UserMessage(
+            destination_queue=message.admin_queue, source_queue_manager=OTHER, message_id=1, sent_time=1,
+            message_class=message_class, correlation_guid=message.source_queue_manager,
+            correlation_ordinal=message.message_id, **fields,
+        )
+    )  # fmt: skip
 
-    def play() -> None:
-        wire = Wire(listening.accept()[0])
-        wire.accept_session()
-        message = mqqb.decode(wire.read_packet())
-        assert isinstance(message, mqqb.UserMessage)
-        wire.ack(1)
-        nack = mqqb.UserMessage(
-            destination_queue=message.admin_queue, source_queue_manager=OTHER, message_id=1, message_class=0x8003,
-            correlation_guid=message.source_queue_manager, correlation_ordinal=message.message_id, sent_time=1,
-        )  # fmt: skip
-        wire.write(mqqb.encode(nack))
-        wire.read_to_end()
 
-    with listener() as listening:
+def rejected(message_class: int, *arguments: str, host: str = "127.0.0.1", **options: Any) -> Done:
+    """Let the command send one message to an acceptor, which rejects it on the session."""
+    with listener(host) as listening:
+
+        def play() -> None:
+            wire = Wire(listening.accept()[0])
+            wire.accept_session()
+            message = mqqb.decode(wire.read_packet())
+            assert isinstance(message, mqqb.UserMessage)
+            mode = message.delivery_mode
+            is_recoverable = mode == "recoverable"
+            wire.write(rejection(message, message_class, delivery_mode=mode))
+            if is_recoverable:
+                assert wire.read(SessionAck).header[:3] == (1, 1, 1)
+            wire.write(SessionAck(SessionHeader(1, is_recoverable, is_recoverable, 1, is_recoverable)))
+            wire.read_to_end()
+            wire.close()
+
         port = str(listening.getsockname()[1])
         with in_thread(play):
-            done = process("send", NAME, "--port", port, "--text", "x", "--wait", "reach", "--dead-letter", str(dead))
+            done = process("send", "--port", port, "--timeout", "20", *arguments, **options)
+    return Done(done.returncode, done.stdout, done.stderr)
+
+
+def test_a_rejected_message_is_a_dead_letter(tmp_path: Path) -> None:
+    dead = tmp_path / "dead"
+    done = rejected(0x8003, NAME, "--text", "x", "--wait", "reach", "--dead-letter", str(dead))
     assert done.returncode == 3
     assert [(row["body_text"], row["message_class"], row["reason"]) for row in rows_in(dead)] == [
         ("x", 0, "nack_q_exceed_quota")
     ]
     assert json.loads(done.stdout)["correlation_ordinal"] == 1
-    assert done.stderr.decode().endswith(", 0 reached the queue, 1 rejected\n")
+    rejection, outcome = done.stderr.decode().splitlines()
+    assert rejection.startswith("message 1: nack_q_exceed_quota: ")
+    assert outcome.endswith(", 0 reached the queue, 1 rejected")
+
+
+def test_answers_over_ipv6() -> None:
+    done = rejected(0x8000, r"DIRECT=TCP:::1\private$\orders", "--wait", "receive", host="::1")
+    assert done.returncode == 3
+    assert json.loads(done.stdout)["destination_queue"] == r"DIRECT=TCP:::1\PRIVATE$\msmqwire_send"
+
+
+def test_a_rejection_that_a_row_asks_for_is_a_row() -> None:
+    """[MS-MQQB] 3.1.5.11, 3.1.5.8.7: before it is acknowledged."""
+    queue = r"DIRECT=OS:localhost\private$\acks"
+    row = {"admin_queue": queue, "negative_arrival_ack": True, "delivery_mode": "recoverable"}
+    data = b"\n" + json.dumps(row).encode() + b"\n"
+    done = rejected(0x8000, NAME, "--rows", input=data)
+    assert done.returncode == 0
+    found = json.loads(done.stdout)
+    assert (found["message_class_name"], found["correlation_ordinal"]) == ("nack_bad_dst_q", 1)
+    rejection, outcome = done.stderr.decode().splitlines()
+    assert rejection.startswith("line 2: nack_bad_dst_q: ")
+    assert outcome.endswith(", 1 rejected")
+
+
+def test_a_rejection_that_cannot_be_written_is_not_acknowledged() -> None:
+    """The reader of standard output has gone: the queue manager keeps its answer."""
+    with listener() as listening:
+        acknowledged: list[SessionAck] = []
+
+        def play() -> None:
+            wire = Wire(listening.accept()[0])
+            wire.accept_session()
+            message = mqqb.decode(wire.read_packet())
+            assert isinstance(message, mqqb.UserMessage)
+            wire.write(rejection(message, 0x8000, delivery_mode="recoverable"))
+            acknowledged.extend(packet for packet in wire.read_to_end() if isinstance(packet, SessionAck))
+            wire.close()
+
+        port = str(listening.getsockname()[1])
+        with in_thread(play), open("/dev/full", "wb") as full:
+            done = process("send", NAME, "--port", port, "--text", "x", "--wait", "reach", stdout=full)
+    assert acknowledged == []
+    assert (done.returncode, b"cannot write standard output: No space left" in done.stderr) == (1, True)
 
 
 def test_a_file_that_cannot_be_written() -> None:
