@@ -147,6 +147,11 @@ def _number(text: str, low: int, high: int, what: str) -> int:
     return number
 
 
+def integer(low: int, high: int) -> Callable[[str], int]:
+    """The type of an option that is a number in a range."""
+    return lambda text: _number(text, low, high, f"a number from {low} to {high}")
+
+
 def count(text: str) -> int:
     """A number of rows or messages, at least 1."""
     return _number(text, 1, sys.maxsize, "a number, at least 1")

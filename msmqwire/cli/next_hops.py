@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from msmqwire.formatname import FormatName
     from msmqwire.net import NextHop
 
+_PREFIX = "formatname:"
+
 
 def add_connection(parser: argparse.ArgumentParser, **directory: Any) -> None:
     """Add the options that say where messages are sent, and how long to wait for their acknowledgments."""
@@ -31,7 +33,7 @@ def add_connection(parser: argparse.ArgumentParser, **directory: Any) -> None:
     )
     parser.add_argument("--host", type=host_name, metavar="HOST", help="connect to this name or address")
     parser.add_argument("--port", type=port, default=1801, metavar="N", help="the TCP port (default: 1801)")
-    wait = "how long to wait for the acknowledgment of a message (default: 60)"
+    wait = "how long to wait for the acknowledgment of a message, or its answer (default: 60)"
     parser.add_argument("--timeout", type=seconds, default=60.0, metavar="SECONDS", help=wait)
 
 
@@ -59,7 +61,7 @@ def find_destination(
     Parameters
     ----------
     name : str
-        A format name.
+        A name of a queue, as ``queue_of`` reads it.
     source : str, optional
         The queue manager of the directory that sends; by default this computer, if the directory has it.
     host : str, optional
@@ -72,12 +74,11 @@ def find_destination(
     FormatNameError, RoutingError, DirectoryError
         The name is not valid, there is no route, or the directory cannot be read.
     """
-    from msmqwire.formatname import parse
     from msmqwire.net import NextHop
     from msmqwire.routing import get_destination_info, host_of
 
-    queue = parse(name)
-    _check_protocol(queue)
+    queue = queue_of(name, directory)
+    _check_target(queue)
     info = get_destination_info(queue, directory)
     if not info.status or info.queue_manager_guid is None:
         remedy = "" if directory is not None or queue.kind not in ("public", "connector") else ": --directory SOURCE"
@@ -85,7 +86,8 @@ def find_destination(
     guid = info.queue_manager_guid
     address = {"destination_queue": queue, "queue_manager_address": guid}
     if guid == NIL:
-        return Destination(address, [NextHop(host or host_of(info.host_name or ""))])
+        address_of_name = host_of(info.host_name or "")
+        return Destination(address, [NextHop(host or ("localhost" if address_of_name == "." else address_of_name))])
     if directory is None:
         if host is None:
             raise CommandError(
@@ -105,9 +107,41 @@ def _host_of(machine: QueueManager) -> str:
     return name
 
 
-def _check_protocol(queue: FormatName) -> None:
+def queue_of(name: str, directory: Directory | None = None) -> FormatName:
+    r"""The queue that a person names: a format name, also with the prefix ``FormatName:``, or a path with its computer.
+
+    A path becomes a direct name, or with a directory that has such a public queue its public name.
+
+    >>> queue_of(r"FormatName:DIRECT=TCP:10.0.0.1\orders") == queue_of(r"direct=tcp:10.0.0.1\ORDERS")
+    True
+    >>> str(queue_of(r"server\private$\orders"))
+    'DIRECT=OS:server\\PRIVATE$\\orders'
+
+    Raises
+    ------
+    FormatNameError, DirectoryError
+        The name is not valid, or the directory cannot be read.
+    """
+    from msmqwire.directory import Equal, Queue
+    from msmqwire.formatname import PublicName, parse
+
+    if name[: len(_PREFIX)].lower() == _PREFIX:
+        name = name[len(_PREFIX) :]
+    if "=" in name.partition("\\")[0] or "\\" not in name:
+        return parse(name, extended=True, http_slashes=True, spx=True)
+    found = None if directory is None else directory.read_directory(Queue, [Equal("pathname", name)])
+    return PublicName(found.identifier) if found else parse(f"DIRECT=OS:{name}")
+
+
+def _check_target(queue: FormatName) -> None:
+    """Refuse queues to which no message can be sent, or not over TCP."""
     from msmqwire.formatname import DirectName
 
+    if suffix := getattr(queue, "suffix", None):
+        kind = "a journal" if suffix == "journal" else "a dead-letter queue"
+        raise CommandError(f"{queue}: {kind} takes messages of its own queue manager only; leave out ;{suffix.upper()}")
+    if getattr(queue, "subqueue", None):
+        raise CommandError(f"{queue}: applications move messages into a sub-queue; send to the queue itself")
     if isinstance(queue, DirectName) and queue.protocol not in ("tcp", "os"):
         raise CommandError(f"{queue}: messages are sent over TCP only, to DIRECT=OS:, DIRECT=TCP: or by a directory")
 

@@ -9,7 +9,9 @@ With --before the changes are those from one state of the directory to another: 
 created, changed and deleted, and queue managers that were changed. A queue manager that cannot be
 notified, such as one that was deleted with its queues, is an error after the others are.
 
-Notifications are express messages: a queue manager acknowledges them after about ten seconds.
+Notifications are express messages: a queue manager acknowledges them after about ten seconds. They
+are not signed ([MS-MQCN] 3.3.5.3 asks for it): one that takes authenticated notifications only
+disregards them, and acknowledges them all the same.
 
 exit status:
   0  all notifications are acknowledged, or there is no change

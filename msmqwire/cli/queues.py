@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import string
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 #: Private queues whose number is fixed: [MS-MQDMPR] 3.1.3.
 _NUMBERED = {3: "private$\\notify_queue$", 4: "private$\\order_queue$"}
 _ASCII_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
+#: A direct name whose queue has blanks or other letters than ASCII: real queues have them, the grammar has not.
+_UNUSUAL = re.compile(r"direct=(?:os|tcp):[^\\]+\\(?P<path>(?:private\$\\)?[^\\]+)", re.IGNORECASE)
 
 
 def queue_path(queue: FormatName | str | None) -> str:
@@ -33,7 +36,9 @@ def queue_path(queue: FormatName | str | None) -> str:
         return ";".join(part for part in (path, queue.subqueue, queue.suffix) if part).lower()
     if isinstance(queue, PrivateName):
         return _NUMBERED.get(queue.private_id, f"private={queue.private_id:x}")
-    return str(queue or "").lower()
+    text = str(queue or "").lower()
+    direct = _UNUSUAL.fullmatch(text)
+    return direct["path"] if direct else text
 
 
 def chosen_queues(names: Collection[str]) -> Callable[[UserMessage], bool] | None:
@@ -52,7 +57,8 @@ def chosen_queues(names: Collection[str]) -> Callable[[UserMessage], bool] | Non
     paths: set[str] = set()
     for name in names:
         if "=" in name:
-            paths.add(queue_path(parse(name, extended=True)))
+            is_unusual = _UNUSUAL.fullmatch(name) is not None
+            paths.add(queue_path(name if is_unusual else parse(name, extended=True)))
             continue
         parts = name.lower().split("\\")
         if not all(parts) or len(parts) > 3:

@@ -1,11 +1,12 @@
 r"""Take a format name apart and find its destination, as [MS-MQQB] 3.1.7.4 has it.
 
 After /MSMQ, / is accepted for \; suffixes are accepted where only packets and calls can have them,
-as in MACHINE=guid;DEADLETTER.
+as in MACHINE=guid;DEADLETTER. NAME may begin with FormatName:, or be a path such as
+server\private$\orders: a public queue of --directory, else the direct name of the path.
 
 exit status:
   0  there is a destination, and with --from a next hop
-  1  NAME is no format name; or wrong usage, or a directory that cannot be read
+  1  NAME is not a format name or a path; or wrong usage, or a directory that cannot be read
   2  there is no destination, or no next hop
 
 examples:
@@ -25,6 +26,7 @@ from uuid import UUID
 from msmqwire.cli.arguments import add_format, object_name
 from msmqwire.cli.console import CommandError, print_json, print_table
 from msmqwire.cli.enterprise import add_directory, find_machine, open_directory
+from msmqwire.cli.next_hops import queue_of
 from msmqwire.errors import DirectoryError, RoutingError
 from msmqwire.wire.guids import NIL
 
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the options to the parser."""
-    parser.add_argument("name", metavar="NAME", help="a format name, such as DIRECT=OS:server\\queue")
+    parser.add_argument("name", metavar="NAME", help="a format name, such as DIRECT=OS:server\\queue, or a path")
     add_directory(parser)
     parser.add_argument(
         "--from",
@@ -50,13 +52,12 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Resolve; the exit status."""
-    from msmqwire.formatname import parse
     from msmqwire.routing import get_destination_info
 
     if options.source is not None and options.directory is None:
         raise CommandError("--from needs the directory of the machine: --directory SOURCE")
-    name = parse(options.name, extended=True, http_slashes=True, spx=True)
     directory = None if options.directory is None else open_directory(options.directory)
+    name = queue_of(options.name, directory)
     destination = get_destination_info(name, directory)
     if destination.failure is not None:
         raise destination.failure

@@ -13,8 +13,9 @@ from uuid import UUID
 
 from msmqwire import mqqb
 from msmqwire.errors import SessionError, counted
+from msmqwire.formatname import PrivateName
 from msmqwire.net.connection import Connection, read_buffer
-from msmqwire.net.host_addresses import addresses_of
+from msmqwire.net.host_addresses import address_of, addresses_of
 from msmqwire.net.ping import ping
 from msmqwire.net.session_link import Link, reason_of
 from msmqwire.session import (
@@ -22,11 +23,11 @@ from msmqwire.session import (
     ConnectionWanted,
     Event,
     Initiator,
+    MessageDisregarded,
     MessageExpired,
     MessageReceived,
     MessagesAcknowledged,
     SessionClosed,
-    SessionOpened,
     SessionState,
     Settings,
 )
@@ -34,6 +35,8 @@ from msmqwire.wire.guids import NIL
 
 SESSION_PORT = 1801
 """The TCP port of queue managers: [MS-MQQB] 2.1.1."""
+
+_ORDER_QUEUE = 4  # its number among private queues: [MS-MQDMPR] 3.1.3
 
 _LOG = logging.getLogger(__name__)
 
@@ -73,9 +76,13 @@ class SessionClient:
     settings : Settings, optional
     handler : callable, optional
         Receives the messages that the peer sends on the session, as that of ``serve`` does; without it they are
-        disregarded.
+        disregarded, as are acknowledgments of transactional messages, which the client does not send (S44).
     ping_port : int, optional
-        Send a Ping Request to this UDP port before a connection, and connect only if the answer accepts a session.
+        Send a Ping Request to this UDP port before the first connection of a session, and connect only if the answer
+        accepts a session; a retry connects without one ([MS-MQQB] 3.1.5.2.2).
+    timeout : float, optional
+        Seconds without an acknowledgment after which a wait for one raises SessionError; by default it has no end.
+        Messages stay, and the client goes on connecting until it is closed.
     watch : callable, optional
         Called with each event of the session.
 
@@ -107,6 +114,7 @@ class SessionClient:
         settings: Settings | None = None,
         handler: Callable[[Sequence[MessageReceived]], Awaitable[None]] | None = None,
         ping_port: int | None = None,
+        timeout: float | None = None,
         watch: Callable[[Event], None] | None = None,
     ) -> None:
         if not 0 < port < 65536:
@@ -117,15 +125,19 @@ class SessionClient:
         if not all(hop.host for hop in self._hops):
             # It would be an address of this computer
             raise ValueError("the name of a host is empty")
+        if timeout is not None and not timeout > 0:
+            raise ValueError(f"timeout is {timeout}: not above 0")
         self._hop = 0
         self._port = port
         self._ping_port = ping_port
+        self._timeout = timeout
+        self._acknowledged_at = float("-inf")  # by the clock of the loop
         self._handler = handler
         self._watch = watch
         self._session = Initiator(
             identifier,
             settings=settings,
-            accepts=None if handler else lambda _: False,
+            accepts=_is_for_applications if handler else lambda _: False,
             pinged=ping_port is not None,
         )
         self._pings = 0
@@ -135,6 +147,7 @@ class SessionClient:
         self._changed = asyncio.Event()
         self._is_closing = False
         self._refusal: str | None = None
+        self._address = ""
         self._expired = 0
         self.failure = ""
 
@@ -165,23 +178,48 @@ class SessionClient:
         ------
         EncodeError
             The message is transactional, too large, or cannot be written.
+        TypeError
+            It is not a UserMessage.
         SessionError
-            The queue manager refused the session, or the client is closed.
+            The queue manager refused the session, or acknowledged nothing within the timeout, or the client is closed.
         RuntimeError
             The handler calls it while too many are not acknowledged: no acknowledgment is read until it returns.
         """
+        since = asyncio.get_running_loop().time()
         while self._is_full():
-            await self._wait()
+            await self._wait(since)
         self._check()
-        if self._session.state is SessionState.CLOSED:
-            self._hop = 0  # 3.1.5.2.1; after a failure the next one follows, 3.1.6.1
+        self._start_with_first_hop()
         message_id = self._session.send(message, asyncio.get_running_loop().time())
-        if self._task is None:
-            self._task = asyncio.create_task(self._run())
-        elif self._link is not None:
+        if self._link is not None:
             self._link.flush_soon()
         self._changed.set()
         return message_id
+
+    async def open(self) -> str:
+        """Connect although there is no message, and return the address of this computer on the connection.
+
+        Raises
+        ------
+        SessionError
+            The queue manager refused the session, or did not open it within the timeout, or the client is closed.
+        RuntimeError
+            The handler calls it.
+        """
+        since = asyncio.get_running_loop().time()
+        self._check()
+        self._start_with_first_hop()
+        self._session.open(since)
+        self._changed.set()
+        while not self.is_open:
+            await self._wait(since)
+        return self._address
+
+    def _start_with_first_hop(self) -> None:
+        if self._session.state is SessionState.CLOSED:
+            self._hop = 0  # 3.1.5.2.1; after a failure the next one follows, 3.1.6.1
+        if self._task is None:
+            self._task = asyncio.create_task(self._run())
 
     async def acknowledged(self) -> None:
         """Wait until all messages are acknowledged, recoverable ones from the store of the queue manager.
@@ -189,13 +227,15 @@ class SessionClient:
         Raises
         ------
         SessionError
-            The queue manager refused the session, or messages expired before they were sent since the last call.
+            The queue manager refused the session, or acknowledged nothing within the timeout; or messages have expired
+            since the last call, before they were sent.
         RuntimeError
             The handler calls it: no acknowledgment is read until it returns.
         """
+        since = asyncio.get_running_loop().time()
         while self.unacknowledged:
             self._check()
-            await self._wait()
+            await self._wait(since)
         # A message that expired in send has not been reported yet
         self._notify(self._session.handle_deadline(asyncio.get_running_loop().time()))
         expired, self._expired = self._expired, 0
@@ -255,12 +295,18 @@ class SessionClient:
         if self._task is not None and self._task is asyncio.current_task():
             raise RuntimeError(f"{waits} until the handler returns: call it in another task")
 
-    async def _wait(self) -> None:
-        """Wait until something has happened on the session."""
+    async def _wait(self, since: float) -> None:
+        """Wait until something has happened on the session; ``since`` is when the caller began to wait."""
         self._refuse_handler("no acknowledgment is read")
         self._check()
         self._changed.clear()
-        await self._changed.wait()
+        deadline = None if self._timeout is None else max(since, self._acknowledged_at) + self._timeout
+        try:
+            async with asyncio.timeout_at(deadline):
+                await self._changed.wait()
+        except TimeoutError:
+            reason = f": {self.failure}" if self.failure else ""
+            raise SessionError(f"no acknowledgment within {self._timeout:g} s{reason}") from None
         self._check()
 
     # --- Connections ---
@@ -289,13 +335,15 @@ class SessionClient:
         hop = self._hops[self._hop]
         self._hop = (self._hop + 1) % len(self._hops)
         try:
-            if self._ping_port is not None:
+            if self._ping_port is not None and self._session.pings:
                 await self._ping(hop.host, self._ping_port)
             connection = await self._open_connection(hop.host)
         except (OSError, TimeoutError) as error:
             self.failure = f"cannot connect to {hop.host} port {self._port}: {reason_of(error)}"
+            _LOG.warning("%s", self.failure)
             self._notify(self._session.connection_lost(loop.time(), self.failure))
             return
+        self._address, _ = address_of(connection.transport.get_extra_info("sockname"))
         self._session.connection_made(loop.time(), hop.queue_manager)
         link = Link(self._session, connection, self._handle, self._notify, asyncio.Lock())
         self._link = link
@@ -343,15 +391,26 @@ class SessionClient:
                     self.failure = detail
                     if reason is CloseReason.REFUSED:
                         self._refusal = detail
-                    _LOG.debug("the session was closed: %s", detail)
+                    is_expected = reason in (CloseReason.LOCAL, CloseReason.IDLE)
+                    _LOG.log(logging.DEBUG if is_expected else logging.WARNING, "the session was closed: %s", detail)
                 case MessageExpired():
                     self._expired += 1
-                case MessagesAcknowledged() | SessionOpened():
-                    pass
+                case MessageDisregarded(message, disregarded):
+                    _LOG.info("message %d to %s: %s", message.message_id, message.destination_queue, disregarded)
+                case MessagesAcknowledged():
+                    self._acknowledged_at = asyncio.get_running_loop().time()
             if self._watch is not None:
                 self._watch(event)
         if events:
             self._changed.set()
+
+
+def _is_for_applications(message: mqqb.UserMessage) -> bool:
+    """Whether a message is not for the order queue, where queue managers acknowledge transactions (S44)."""
+    queue = message.destination_queue
+    if isinstance(queue, PrivateName):
+        return queue.private_id != _ORDER_QUEUE
+    return not str(queue).lower().endswith("\\private$\\order_queue$")
 
 
 #: Send messages to a queue manager.

@@ -14,7 +14,7 @@ from msmqwire.session.settings import ACK_TIMEOUTS, RECOVERABLE_ACK_TIMEOUTS, Se
 from msmqwire.wire.guids import NIL
 
 _SERVER = 0x0210  # RE and OS of OperatingSystem: 2.2.3.1
-_NO_PING = 0x0100  # SE
+_NO_PING = 0x0100  # SE (S16)
 _FIRST_RETRY = 0.01  # of the longest Session Retry Connect Timer
 
 
@@ -22,7 +22,8 @@ class Initiator(Session):
     """The sessions with one queue manager, one after the other: messages outlive a broken connection.
 
     ``ConnectionWanted`` asks the caller to connect whenever messages wait. The caller answers with ``connection_made``
-    or ``connection_lost``. What is not acknowledged when a connection ends is sent again on the next, in order.
+    or ``connection_lost``. Messages are sent by priority, those of one priority in their order; what is not
+    acknowledged when a connection ends is sent again on the next.
 
     Parameters
     ----------
@@ -35,7 +36,7 @@ class Initiator(Session):
     history, accepts :
         As for ``Acceptor``: messages travel in both directions.
     pinged : bool
-        Whether a Ping Request is sent before each connection: SE is then 0.
+        Whether a Ping Request is sent before a connection for which ``pings`` is true: SE is then 0.
     wall_clock : callable
         Seconds since 1970, UTC: SentTime of messages, and which of them have expired.
     """
@@ -57,15 +58,32 @@ class Initiator(Session):
         super().__init__(identifier, settings=settings, history=history, accepts=accepts, wall_clock=wall_clock)
         self.remote_queue_manager = remote_queue_manager
         self._server_guid = remote_queue_manager
-        self._operating_system = _SERVER if pinged else _SERVER | _NO_PING  # S16
+        self._pinged = pinged
+        self._is_retry = False
+        self._is_wanted = False
         self._retry_seconds = 0.0
+
+    @property
+    def pings(self) -> bool:
+        """True if a Ping Request is sent before the next connection: not before a retry ([MS-MQQB] 3.1.5.2.2)."""
+        return self._pinged and not self._is_retry
 
     def send(self, message: mqqb.UserMessage, now: float) -> int:
         """As ``Session.send``; a session that is closed asks for a connection at the next deadline."""
         message_id = super().send(message, now)
         if self.state is SessionState.CLOSED:
+            self._is_retry = False
             self._wait_for_reconnect(now)
         return message_id
+
+    def open(self, now: float) -> None:
+        """Ask for a connection at the next deadline although no message waits, unless the session is open."""
+        if self.is_open:
+            return
+        self._is_wanted = True
+        if self.state is SessionState.CLOSED:
+            self._is_retry = False
+            self._wait_for_reconnect(now)
 
     def connection_made(self, now: float, remote_queue_manager: UUID | None = None) -> None:
         """The connection is there: send the request, [MS-MQQB] 3.1.5.2.3.
@@ -82,7 +100,7 @@ class Initiator(Session):
             client_guid=self.identifier,
             server_guid=self._server_guid,
             time_stamp=_milliseconds(now),
-            operating_system=self._operating_system,
+            operating_system=_SERVER if self.pings else _SERVER | _NO_PING,
         )
         self._output.append(mqqb.encode(request))
 
@@ -94,6 +112,7 @@ class Initiator(Session):
     ) -> list[Event]:
         """The connection has ended, or could not be made: try again if messages wait (S17)."""
         if self.state is SessionState.WAITING_RECONNECT:
+            self._is_retry = True
             self._wait_for_reconnect(now)
         return super().connection_lost(now, detail, reason)
 
@@ -110,7 +129,8 @@ class Initiator(Session):
         if self.is_disconnected:
             return
         super()._close(reason, detail, now)
-        if len(self.outgoing) and reason not in (CloseReason.LOCAL, CloseReason.REFUSED):
+        if (len(self.outgoing) or self._is_wanted) and reason not in (CloseReason.LOCAL, CloseReason.REFUSED):
+            self._is_retry = True
             self._wait_for_reconnect(now)
 
     def _wait_for_reconnect(self, now: float) -> None:
@@ -125,11 +145,8 @@ class Initiator(Session):
             super()._expire(timer, now)
             return
         # There may be no connection until all messages have expired
-        waiting = self.outgoing.waiting
-        kept = [position for position in waiting if not self._remove_if_expired(position)]
-        waiting.clear()
-        waiting.extend(kept)
-        if waiting:
+        self.outgoing.waiting.discard_if(self._remove_if_expired)
+        if self.outgoing.waiting or self._is_wanted:
             self._events.append(ConnectionWanted())  # 3.1.6.1
         else:
             self.state = SessionState.CLOSED
@@ -161,6 +178,7 @@ class Initiator(Session):
     def _receive_connection_parameters(self, packet: mqqb.ConnectionParameters, data: bytes, now: float) -> None:
         """[MS-MQQB] 3.1.5.4.2."""
         self.received_window_size = packet.window_size
+        self._is_wanted = False
         self._open(now)
 
 

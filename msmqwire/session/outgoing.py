@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import heapq
 import struct
-from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -23,8 +24,12 @@ _U32 = struct.Struct("<I")
 
 @dataclass(slots=True, eq=False)
 class OutgoingMessagePosition:
-    """A message of the table: [MS-MQQB] 3.1.1.3.1.2. Whether it is recoverable is kept apart from its number (S9)."""
+    """A message of the table: [MS-MQQB] 3.1.1.3.1.2. Whether it is recoverable is kept apart from its number (S9).
 
+    ``turn`` orders the messages: a higher priority first (S49), then in the order of ``add``.
+    """
+
+    turn: tuple[int, int]
     message_id: int
     packet: bytes
     recoverable: bool
@@ -40,8 +45,31 @@ class OutgoingMessagePosition:
         return bytes(packet) + header
 
 
+class WaitingMessages:
+    """Messages that are not sent on this session, in the order of their turns."""
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[tuple[int, int], OutgoingMessagePosition]] = []
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
+    def push(self, position: OutgoingMessagePosition) -> None:
+        """Add a message."""
+        heapq.heappush(self._heap, (position.turn, position))
+
+    def pop(self) -> OutgoingMessagePosition:
+        """Take the message whose turn it is."""
+        return heapq.heappop(self._heap)[1]
+
+    def discard_if(self, condition: Callable[[OutgoingMessagePosition], bool]) -> None:
+        """Remove the messages for which the condition, called for each in turn, is true."""
+        # A sorted list is a heap
+        self._heap = [each for each in sorted(self._heap) if not condition(each[1])]
+
+
 class OutgoingMessageTable:
-    """Messages in the order of ``add``: those sent on this session and not acknowledged, then those that wait.
+    """Messages to send: those sent on this session and not acknowledged, and those that wait, by priority.
 
     Attributes
     ----------
@@ -49,7 +77,7 @@ class OutgoingMessageTable:
         The queue manager that the messages come from.
     awaiting : list of OutgoingMessagePosition
         Sent on this session, not acknowledged: AwaitingAck is TRUE.
-    waiting : deque of OutgoingMessagePosition
+    waiting : WaitingMessages
     size : int
         Bytes of all messages in the table.
     """
@@ -58,16 +86,17 @@ class OutgoingMessageTable:
         self.identifier = identifier
         self._source_queue_manager = identifier.bytes_le
         self.awaiting: list[OutgoingMessagePosition] = []
-        self.waiting: deque[OutgoingMessagePosition] = deque()
+        self.waiting = WaitingMessages()
         self.size = 0
         self._max_packet_size = max_packet_size
         self._message_id_ordinal = 0
+        self._added = 0
 
     def __len__(self) -> int:
         return len(self.awaiting) + len(self.waiting)
 
     def add(self, message: mqqb.UserMessage, wall_time: float) -> int:
-        """Append a message and return its MessageID.
+        """Add a message and return its MessageID.
 
         A message without an identifier gets the next one, from 1 (S11), and the time of sending; SourceQueueManager is
         this queue manager unless the message has one. A message with both is forwarded as it is.
@@ -76,7 +105,12 @@ class OutgoingMessageTable:
         ------
         EncodeError
             The message is transactional (S21), or its packet is too large (S22), or it cannot be written.
+        TypeError
+            It is not a UserMessage.
         """
+        if not isinstance(message, mqqb.UserMessage):
+            kind = type(message).__name__
+            raise TypeError(f"a message is a mqqb.UserMessage(destination_queue=..., body=...), not {kind}")
         if message.transaction is not None:
             raise EncodeError("TransactionHeader", "transactional messages are not supported")
         packet = bytearray(mqqb.encode(message))
@@ -103,7 +137,9 @@ class OutgoingMessageTable:
         lifetime = message.time_to_reach_queue
         expires = float("inf") if lifetime == FOREVER else sent_time + lifetime
         recoverable = message.delivery_mode == "recoverable"
-        self.waiting.append(OutgoingMessagePosition(message_id, bytes(packet), recoverable, expires))
+        self._added += 1
+        turn = (-message.priority, self._added)
+        self.waiting.push(OutgoingMessagePosition(turn, message_id, bytes(packet), recoverable, expires))
         self.size += len(packet)
         return message_id
 
@@ -112,6 +148,7 @@ class OutgoingMessageTable:
         self.size -= len(position.packet)
 
     def start_session(self) -> None:
-        """All messages wait again, in their order: [MS-MQQB] 3.1.3.2."""
-        self.waiting.extendleft(reversed(self.awaiting))
+        """All messages wait again: [MS-MQQB] 3.1.3.2."""
+        for position in self.awaiting:
+            self.waiting.push(position)
         self.awaiting.clear()

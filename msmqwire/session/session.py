@@ -456,14 +456,14 @@ class Session(ABC):
     # --- Packets sent: 3.1.7.1, 3.1.7.11 ---
 
     def _send_waiting(self, now: float) -> None:
-        """[MS-MQQB] 3.1.7.1 for each message that waits, in order, as far as the window allows (S4)."""
+        """[MS-MQQB] 3.1.7.1 for each message that waits, by priority (S49), as far as the window allows (S4)."""
         table = self.outgoing
         while self.is_open and table.waiting and len(table.awaiting) < MOST_REMEMBERED:
             if self.unacked_message_count >= min(self._window_size, max(1, self.received_window_size)):
                 return
             if self._unacked_bytes >= self.settings.max_unacknowledged_bytes:
                 return
-            position = table.waiting.popleft()
+            position = table.waiting.pop()
             if not self._remove_if_expired(position):
                 self._send_message(position, now)
 

@@ -33,7 +33,9 @@ ACK_TIMEOUTS = Range(0x4E20, 0x1D4C0)
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Window, timers and limits of a session; the defaults are those of Windows.
+    """Window, timers and limits of a session.
+
+    The window and the durations of timers have the defaults of Windows ([MS-MQQB] notes <36>, <43> to <45> and <51>).
 
     Attributes
     ----------
@@ -43,11 +45,13 @@ class Settings:
     ack_wait_timeout : int
         AckWaitTimeout in milliseconds, from 20,000 to 120,000. An initiator proposes it, an acceptor adopts it.
     ack_wait_multiple : int
-        The Session Ack Wait Timer lasts this many AckWaitTimeouts, 1 or 2 ([MS-MQQB] 3.1.2.4, S20).
+        The Session Ack Wait Timer lasts this many AckWaitTimeouts, 1 or 2. It is 1 by default; Windows has 2 for direct
+        format names ([MS-MQQB] 3.1.2.4, note <46>; S20).
     initialization_timeout : float
         Seconds of the Session Initialization Timer (S13).
     cleanup_timeout : float
-        Seconds of the Session Cleanup Timer: a session without messages for that long is closed.
+        Seconds of the Session Cleanup Timer: a session is closed when it expires and no message has come or gone since
+        it expired before, thus after one to two periods without a message.
     retry_timeout : float
         The longest Session Retry Connect Timer in seconds. It begins with a hundredth of it and doubles until a message
         is acknowledged (S17).

@@ -190,7 +190,7 @@ def test_version_1_needs_a_trusted_sender() -> None:
         ),
         0.0,
     )
-    packet = initiator.outgoing.waiting[0].packet
+    packet = initiator.outgoing.waiting.pop().packet
     for trust, outcome in (([], "disregarded"), (["--trust", str(sender)], "changed")):
         options = ("--notifications", "--directory", str(ENTERPRISE), "--queue-manager", LEDGER, "--count", "1")
         with receiving(*options, *trust) as (process, port):

@@ -250,7 +250,7 @@ def test_resolve_names_without_a_destination() -> None:
 
 
 def test_resolve_what_is_no_name() -> None:
-    assert refused("resolve", r"ledger\orders").startswith("msmqwire: ")
+    assert refused("resolve", "orders").startswith("msmqwire: bad_type: FormatName at character 0: ")
     assert "QueueGuid at character 7" in refused("resolve", "PUBLIC=x")
 
 

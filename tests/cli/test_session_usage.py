@@ -205,7 +205,7 @@ def test_what_receive_writes_can_be_sent_again() -> None:
 )
 def test_rows_that_are_none(line: bytes) -> None:
     done = process("send", NAME, "--port", str(free_port()), "--rows", "--timeout", "1", input=line + b"\n")
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert b"line 1" in done.stderr
 
 

@@ -24,6 +24,7 @@ import pytest
 from msmqwire.cli.queues import chosen_queues
 from msmqwire.errors import FormatNameError
 from msmqwire.mqqb import UserMessage as Message
+from msmqwire.mqqb import decode
 from tests.cli.support import COMMAND, msmqwire
 from tests.net.session_wire import free_port
 from tests.reference.mqqb_session_packets import (
@@ -122,15 +123,32 @@ def test_rows_are_those_of_decode(tmp_path: Path) -> None:
     ],
 )
 def test_a_row_that_cannot_be_sent(line: bytes, problem: str) -> None:
-    """The rows before it are sent; the error has the number of its line."""
+    """It is left out, and the rows around it are sent; with --strict only those before it."""
+    data = b'{"body_text": "a"}\n\n' + line + b'\n{"body_text": "b"}\n'
+    with receiving("--count", "3") as (process, port):
+        status, error = send(port, "--rows", "--recoverable", data=data)
+        strict_status, strict_error = send(port, "--rows", "--recoverable", "--strict", data=data)
+        assert [row["body_text"] for row in rows_of(process.communicate(timeout=30)[0])] == ["a", "b", "a"]
+    assert (status, strict_status) == (2, 1)
+    for said in (error, strict_error):
+        assert said.startswith("msmqwire: standard input: line 3: ")
+        assert problem in said
+        assert said.count("\n") == 1
+    assert error.endswith("; left out\n")
+    assert "; 1 message received by queue manager " in strict_error
+    assert strict_error.endswith(", 0 without an acknowledgment\n")
+
+
+def test_rows_that_are_left_out_are_counted() -> None:
+    """The hundredth line about them is the last."""
     with receiving("--count", "1") as (process, port):
-        status, error = send(port, "--rows", "--recoverable", data=b'{"body_text": "a"}\n\n' + line + b"\n")
+        command = [*COMMAND, "send", QUEUE, "--port", str(port), "--rows", "--recoverable"]
+        done = subprocess.run(command, input=b"{\n" * 150 + b"{}\n", capture_output=True, timeout=120)
         assert len(rows_of(process.communicate(timeout=30)[0])) == 1
-    assert status == 1
-    assert error.startswith("msmqwire: standard input: line 3: ")
-    assert problem in error
-    assert error.endswith("; 1 message acknowledged, 0 not\n")
-    assert error.count("\n") == 1
+    *lines, last = done.stderr.decode().splitlines()
+    assert (done.returncode, len(lines), lines[-1]) == (2, 101, "further rows that are left out are counted")
+    assert last.startswith("1 message received by queue manager ")
+    assert last.endswith(", 150 rows left out")
 
 
 def test_a_file_for_each_queue(tmp_path: Path) -> None:
@@ -354,7 +372,10 @@ def test_a_message_that_expired_is_not_waited_for() -> None:
             time.sleep(3)
             assert process.poll() is None
             _, error = process.communicate(timeout=30)
-    expected = "msmqwire: 1 message expired before the queue manager took them; 1 message acknowledged, 1 not\n"
+    expected = (
+        "msmqwire: 1 message expired before the queue manager took them; "
+        f"1 message received by queue manager {GUID}, 1 without an acknowledgment\n"
+    )
     assert (process.returncode, error.decode()) == (1, expected)
 
 
@@ -473,6 +494,21 @@ def test_names_of_queues(name: str, queue: str, chosen: bool) -> None:
     assert accepts is not None
     address = {} if queue.startswith("DIRECT") else {"queue_manager_address": PEER}
     assert accepts(Message(destination_queue=queue, **address)) is chosen  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("queue", ["Neue Bestellung", "Bücher", "Очередь", "注文", "a+b"])
+def test_queues_with_names_beyond_the_grammar(queue: str) -> None:
+    """Blanks, and letters that are not ASCII: a packet has them in a direct name."""
+    received = decode(UserMessage(PEER.bytes_le, 1, queue=f"TCP:10.0.0.1\\PRIVATE$\\{queue}").pack(), strict=True)
+    assert isinstance(received, Message)
+    for name in (queue, queue.upper(), f"here\\private$\\{queue}", f"DIRECT=OS:here\\private$\\{queue.lower()}"):
+        accepts = chosen_queues([name])
+        assert accepts is not None
+        assert accepts(received), name
+    for name in (f"{queue}2", f".\\{queue}", f"DIRECT=OS:here\\{queue}"):
+        other = chosen_queues([name])
+        assert other is not None
+        assert not other(received), name
 
 
 @pytest.mark.parametrize("name", ["", "a\\\\b", "a\\b\\c\\d", "DIRECT=OS", "="])

@@ -60,17 +60,22 @@ class Wire:
 
     def read_any(self) -> Packet | None:
         """The next packet; None at the end of the connection, regular or not."""
+        packet = self.read_packet()
+        return read(packet) if packet else None
+
+    def read_packet(self) -> bytes:
+        """The bytes of the next packet; none at the end of the connection."""
         while True:
             packet, self._data = first_packet(self._data)
             if packet:
-                return read(packet)
+                return packet
             try:
                 received = self.socket.recv(1 << 16)
             except ConnectionError:
                 received = b""
             if not received:
                 assert not self._data, f"the connection ended inside a packet: {self._data.hex()}"
-                return None
+                return b""
             self._data += received
 
     def read(self, kind: type[Kind]) -> Kind:

@@ -13,6 +13,7 @@ from msmqwire import mqqb, net
 from msmqwire.errors import SessionError
 from msmqwire.net.host_addresses import network_of
 from msmqwire.session import CloseReason, Event, MessageLimit, MessageReceived, SessionClosed, Settings
+from tests.net import clock
 from tests.net.session_wire import free_port
 from tests.reference.mqqb_session_packets import (
     ConnectionParameters,
@@ -175,27 +176,119 @@ def test_a_session_after_an_idle_one_begins_with_the_first_next_hop() -> None:
     assert (first.bodies, second.bodies) == ([b"a", b"b"], [])
 
 
-def test_ping_before_a_connection() -> None:
+def test_ping_before_the_first_connection() -> None:
+    """3.1.5.2.2: without an answer the Session Retry Connect Timer runs, and its connection is made without a ping."""
     store = Store()
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
-        free.bind(("127.0.0.1", 0))
-        ping_port = free.getsockname()[1]
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:
+        silent.bind(("127.0.0.1", 0))
+        ping_port = silent.getsockname()[1]
+
+        async def main() -> None:
+            async with net.serve(store, port=0, identifier=GUID) as server:
+                async with net.connect("127.0.0.1", server.port, ping_port=ping_port) as client:
+                    await client.send(message(b"a", recoverable=True))
+                    await client.acknowledged()
+                    assert "does not accept a session" in client.failure
+                silent.setblocking(False)
+                assert len(silent.recv(100)) == 24
+                with pytest.raises(BlockingIOError):
+                    silent.recv(100)
+
+        asyncio.run(main())
+    assert store.bodies == [b"a"]
+
+
+def test_a_session_without_a_message() -> None:
+    """``open`` gives the address of this computer; the handler gets messages, not acknowledgments of transactions."""
+    here = Store()
 
     async def main() -> None:
-        async with net.serve(store, port=0, identifier=GUID) as server:
-            client = net.connect("127.0.0.1", server.port, ping_port=ping_port)
-            await client.send(message(b"a", recoverable=True))
-            with pytest.raises(TimeoutError):
-                await asyncio.wait_for(client.acknowledged(), 1.5)
-            assert "does not accept a session" in client.failure
-            await server.answer_pings(ping_port)
-            assert await net.ping("127.0.0.1", ping_port, identifier=GUID)
-            assert await net.ping("localhost", ping_port, identifier=GUID), "also where ::1 comes first"
-            await client.acknowledged()
+        async with (
+            net.serve(Store(), port=0) as server,
+            net.connect("127.0.0.1", server.port, handler=here) as client,
+        ):
+            assert await client.open() == "127.0.0.1"
+            assert await client.open() == "127.0.0.1"
+            (session,) = server._sessions.values()
+            for queue in (r"DIRECT=OS:a\private$\Order_Queue$", rf"PRIVATE={client.identifier}\4", QUEUE):
+                sent = mqqb.UserMessage(
+                    destination_queue=queue,
+                    queue_manager_address=client.identifier if queue.startswith("PRIVATE") else uuid.UUID(int=0),
+                    body=queue.encode(),
+                )
+                session.acceptor.send(sent, asyncio.get_running_loop().time())
+            session.link.flush_soon()
+            while not here.bodies:
+                await asyncio.sleep(0.01)
+
+    asyncio.run(main())
+    assert here.bodies == [QUEUE.encode()]
+
+
+def test_a_session_that_is_refused_without_a_message() -> None:
+    async def main() -> None:
+        async with net.serve(Store(), port=0, identifier=GUID) as server:
+            hop = net.NextHop("127.0.0.1", uuid.UUID(int=6))
+            client = net.connect([hop], server.port)
+            with pytest.raises(SessionError, match="refused the session"):
+                await client.open()
             await client.close()
 
     asyncio.run(main())
+
+
+def test_ping_that_is_answered() -> None:
+    store = Store()
+    ping_port = free_port()
+
+    async def main() -> None:
+        async with net.serve(store, port=0, identifier=GUID) as server:
+            await server.answer_pings(ping_port)
+            assert await net.ping("127.0.0.1", ping_port, identifier=GUID)
+            assert await net.ping("localhost", ping_port, identifier=GUID), "also where ::1 comes first"
+            async with net.connect("127.0.0.1", server.port, ping_port=ping_port) as client:
+                await client.send(message(b"a", recoverable=True))
+            assert client.failure == "closed by this side"
+
+    asyncio.run(main())
     assert store.bodies == [b"a"]
+
+
+def test_a_wait_for_an_acknowledgment_ends(caplog: pytest.LogCaptureFixture) -> None:
+    """Each connection that fails has a line in the log, and the error has the reason of the last."""
+    port = free_port()
+
+    async def main() -> None:
+        async with net.connect("127.0.0.1", port, timeout=0.5) as client:
+            await client.send(message(b"a"))
+
+    refused = f"cannot connect to 127.0.0.1 port {port}: Connection refused"
+    with pytest.raises(SessionError, match=f"^no acknowledgment within 0.5 s: {refused}$"):
+        asyncio.run(main())
+    assert len(caplog.messages) > 1
+    assert set(caplog.messages) == {refused}
+    with pytest.raises(ValueError, match="timeout is 0: not above 0"):
+        net.connect("127.0.0.1", port, timeout=0)
+
+
+def test_an_acknowledgment_begins_the_timeout_anew() -> None:
+    """A peer with a window of one takes six seconds for each of three messages."""
+    store = Store()
+
+    async def main(loop: clock.Loop) -> None:
+        async def store_slowly(received: Sequence[MessageReceived]) -> None:
+            await store(received)
+            loop.put_forward(6.0)
+
+        async with (
+            net.serve(store_slowly, port=0, settings=Settings(window_size=1)) as server,
+            net.connect("127.0.0.1", server.port, timeout=10.0) as client,
+        ):
+            for body in (b"a", b"b", b"c"):
+                await client.send(message(body))
+
+    clock.run(main)
+    assert store.bodies == [b"a", b"b", b"c"]
 
 
 class Peer:

@@ -100,6 +100,8 @@ class UserMessage:
     body_type: int = 0
     tx_sequence_number: int | None = None  # None: no TransactionHeader
     session_header: SessionHeader | None = None
+    time_to_be_received: int = INFINITE
+    priority: int = 3
 
     def pack(self) -> bytes:
         """A direct name with DQ 7; any other text is a number of a private queue with DQ 3."""
@@ -110,7 +112,7 @@ class UserMessage:
             "<16s16sIIII",
             self.source_queue_manager,
             self.queue_manager_address,
-            INFINITE,
+            self.time_to_be_received,
             self.sent_time,
             self.message_id,
             flags,
@@ -128,7 +130,7 @@ class UserMessage:
         properties += struct.pack("<8I", self.body_type, 0, size, size, 0, 0x8003, 0x6602, 0)
         content = user + padded(properties + label + self.body)
         has_session = self.session_header is not None
-        base = base_header(SH if has_session else 0, 16 + len(content), self.time_to_reach_queue)
+        base = base_header(SH if has_session else 0, 16 + len(content), self.time_to_reach_queue, self.priority)
         return base + content + (self.session_header.pack() if self.session_header is not None else b"")
 
 
@@ -139,9 +141,9 @@ def padded(data: bytes) -> bytes:
     return data + bytes(-len(data) % 4)
 
 
-def base_header(flags: int, size: int, time_to_reach_queue: int = INFINITE) -> bytes:
-    """BaseHeader, [MS-MQMQ] 2.2.19.1, with priority 3."""
-    return struct.pack("<BBHIII", 0x10, 0, 3 | flags, SIGNATURE, size, time_to_reach_queue)
+def base_header(flags: int, size: int, time_to_reach_queue: int = INFINITE, priority: int = 3) -> bytes:
+    """BaseHeader, [MS-MQMQ] 2.2.19.1."""
+    return struct.pack("<BBHIII", 0x10, 0, priority | flags, SIGNATURE, size, time_to_reach_queue)
 
 
 def internal(packet_type: int, content: bytes, *, refused: bool = False) -> bytes:
@@ -190,7 +192,7 @@ def _session_header(data: bytes, offset: int) -> SessionHeader:
 def _read_user_message(data: bytes) -> UserMessage:
     """The fields of UserMessage; a SecurityHeader and what else no test sends is malformed."""
     base_flags, size, time_to_reach_queue = struct.unpack_from("<2xH4xII", data)
-    source, address, _, sent_time, number, flags = struct.unpack_from("<16s16sIIII", data, 16)
+    source, address, time_to_be_received, sent_time, number, flags = struct.unpack_from("<16s16sIIII", data, 16)
     if flags & 0xFF000000 | flags & 1 << 19 or not flags & 1 << 21:
         raise MalformedPacketError("UserHeader.Flags")
     queue_type, position = flags >> 10 & 7, 64
@@ -219,6 +221,7 @@ def _read_user_message(data: bytes) -> UserMessage:
     return UserMessage(
         source, number, data[start : start + size_of_body], flags >> 5 & 3 == 1, queue, address, label, sent_time,
         time_to_reach_queue, body_type, tx_sequence_number, _session_header(data, size) if base_flags & SH else None,
+        time_to_be_received, base_flags & 7,
     )  # fmt: skip
 
 

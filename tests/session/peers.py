@@ -75,13 +75,14 @@ def open_initiator(initiator: Initiator, now: float = 0.0, *, window_size: int =
 
 
 def message(
-    body: bytes = b"x", *, recoverable: bool = False, time_to_reach_queue: int = 0xFFFFFFFF
+    body: bytes = b"x", *, recoverable: bool = False, time_to_reach_queue: int = 0xFFFFFFFF, priority: int = 3
 ) -> mqqb.UserMessage:
     return mqqb.UserMessage(
         destination_queue=QUEUE,
         body=body,
         delivery_mode="recoverable" if recoverable else "express",
         time_to_reach_queue=time_to_reach_queue,
+        priority=priority,
     )
 
 

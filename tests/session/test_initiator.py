@@ -22,6 +22,7 @@ from msmqwire.session import (
     SessionState,
     Settings,
 )
+from tests.contract.checklist import row
 from tests.reference.mqqb_session_packets import ConnectionParameters, EstablishConnection, SessionHeader, UserMessage
 from tests.session.peers import (
     OWN,
@@ -121,6 +122,40 @@ def test_session_flag_with_a_ping() -> None:
     assert request.operating_system == 0x0210
 
 
+def test_only_the_first_connection_is_pinged() -> None:
+    """3.1.5.2.2: not a connection that the Session Retry Connect Timer asks for; SE says which."""
+    initiator = Initiator(OWN, pinged=True)
+    initiator.send(message(), 0.0)
+    assert initiator.pings
+    initiator.connection_lost(0.0)
+    assert not initiator.pings
+    initiator.connection_made(1.0)
+    (request,) = packets(initiator)
+    assert isinstance(request, EstablishConnection)
+    assert request.operating_system == 0x0310
+    initiator.connection_lost(2.0)
+    assert not initiator.pings, "its message still waits"
+    open_initiator(initiator, 3.0)
+    initiator.receive_data(acknowledgment(1), 3.0)
+    initiator.connection_lost(4.0)
+    initiator.send(message(), 5.0)
+    assert initiator.pings, "a new session"
+
+
+def test_a_connection_without_a_message() -> None:
+    """It is tried again until the session is open, once; then only messages ask for one."""
+    initiator = Initiator(OWN)
+    initiator.open(0.0)
+    assert initiator.handle_deadline(0.0) == [ConnectionWanted()]
+    initiator.connection_lost(0.0)
+    assert initiator.handle_deadline(1.0) == [ConnectionWanted()]
+    open_initiator(initiator, 1.0)
+    initiator.open(1.0)
+    initiator.connection_lost(2.0)
+    assert state_of(initiator) is SessionState.CLOSED
+    assert initiator.next_deadline() is None
+
+
 @pytest.mark.parametrize("step", ["establish", "parameters", "ack"])
 def test_refusal_ends_the_attempts(step: str) -> None:
     """S15, S17."""
@@ -157,6 +192,11 @@ def test_identifiers_of_the_caller_are_not_given_again() -> None:
     forwarded = mqqb.UserMessage(destination_queue=QUEUE, source_queue_manager=PEER, message_id=77)
     sent = [message(b"a"), given, message(b"b"), forwarded, message(b"c")]
     assert [initiator.send(each, 0.0) for each in sent] == [1, 3, 4, 77, 5]
+
+
+def test_bytes_are_not_a_message() -> None:
+    with pytest.raises(TypeError, match=r"a message is a mqqb.UserMessage\(destination_queue=.*, not bytes"):
+        Initiator(OWN).send(b"one", 0.0)  # type: ignore[arg-type]
 
 
 def test_message_that_is_forwarded_keeps_its_identity() -> None:
@@ -310,6 +350,34 @@ def test_what_is_not_acknowledged_is_sent_again() -> None:
     open_initiator(initiator, 2.0, window_size=4)
     assert identifiers(initiator) == [4, 5, 6]
     assert (initiator.message_sent_count, initiator.recoverable_message_sent_count) == (3, 1)
+
+
+@row("QS-50")
+def test_a_higher_priority_goes_first() -> None:
+    """S49: among the messages that wait, and again on the next session."""
+    initiator = Initiator(OWN)
+    for priority in (3, 0, 7, 3, 7, 5):
+        initiator.send(message(priority=priority), 0.0)
+    open_initiator(initiator, window_size=4)
+    assert identifiers(initiator) == [3, 5, 6, 1]
+    initiator.send(message(priority=6), 1.0)
+    assert identifiers(initiator) == [], "the window is full"
+    initiator.receive_data(acknowledgment(1, window_size=4), 1.0)
+    assert identifiers(initiator) == [7]
+    initiator.connection_lost(2.0)
+    open_initiator(initiator, 2.0, window_size=64)
+    assert identifiers(initiator) == [5, 7, 6, 1, 4, 2]
+
+
+def test_messages_that_expired_leave_the_order_of_the_others() -> None:
+    clock = [1000.0]
+    initiator = Initiator(OWN, wall_clock=lambda: clock[0])
+    for priority, lifetime in ((1, 100), (6, 5), (4, 100), (7, 5), (4, 100)):
+        initiator.send(message(priority=priority, time_to_reach_queue=lifetime), 0.0)
+    clock[0] += 10
+    assert initiator.handle_deadline(0.0) == [MessageExpired(4), MessageExpired(2), ConnectionWanted()]
+    open_initiator(initiator)
+    assert identifiers(initiator) == [3, 5, 1]
 
 
 def test_retries_are_at_most_five_seconds_apart() -> None:
