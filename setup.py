@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import re
 import sys
 import tarfile
 from pathlib import Path
@@ -210,4 +211,21 @@ class ReproducibleSdist(sdist):
         return str(archive)
 
 
-setup(ext_modules=extensions(), cmdclass={"build_ext": BuildExtensions, "sdist": ReproducibleSdist})
+def page_of_registry() -> dict[str, object]:
+    """README and links as a registry shows them; MSMQWIRE_REPOSITORY is the URL of the repository, which a release has."""
+    text = (HERE / "README.md").read_text("utf-8")
+    repository = os.environ.get("MSMQWIRE_REPOSITORY")
+    if not repository:
+        return {"long_description": text}
+    text = re.sub(r"(!\[[^]]*\]\()(?!https?:)", rf"\1{repository}/raw/HEAD/", text)
+    text = re.sub(r"((?<!!)\[[^]]*\]\()(?!https?:)", rf"\1{repository}/blob/HEAD/", text)
+    pages = {"Repository": "", "Documentation": "/blob/HEAD/docs/index.md", "Changelog": "/blob/HEAD/CHANGELOG.md"}
+    return {"long_description": text, "project_urls": {name: repository + path for name, path in pages.items()}}
+
+
+setup(
+    ext_modules=extensions(),
+    cmdclass={"build_ext": BuildExtensions, "sdist": ReproducibleSdist},
+    long_description_content_type="text/markdown",
+    **page_of_registry(),
+)

@@ -161,15 +161,10 @@ def statements(path: Path, prefix: str) -> Iterator[str]:
 # Rows of the README's table: what is done, and the section and the line of performance.md that measure it
 SPEED = {
     "decode requests": ("Decode requests:", "msmqwire"),
-    "decode replies": ("Decode replies,", "msmqwire"),
     "decode change notifications": ("Decode change notifications,", "msmqwire"),
     "decode messages, all columns": ("Decode user messages,", "msmqwire, all columns"),
-    "encode requests": ("Encode requests:", "msmqwire"),
-    "encode replies": ("Encode replies:", "msmqwire"),
     "capture file to payloads (UDP)": ("Capture file (pcap, UDP) to payloads:", "msmqwire"),
-    "capture file to request columns": ("Capture file (pcap, UDP) to request columns:", "msmqwire"),
     "capture file to packets in TCP streams": ("Capture file (pcap, TCP in order) to message packets:", "msmqwire"),
-    "format names in a column": ("Parse format names,", "msmqwire"),
 }
 PEERS = {
     "struct, a loop": "`struct`",

@@ -10,17 +10,21 @@ from collections.abc import Iterable, Iterator
 from importlib import metadata
 from pathlib import Path
 
+import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 LOCK = (ROOT / "requirements.lock").read_text("utf-8")
-# A later Python needs fewer packages than the one that the lock was made with
-PYTHON_OF_LOCK = f"with Python {sys.version_info[0]}.{sys.version_info[1]}\n" in LOCK
+# What `make lock` pins: the extras that all commands of the Makefile install together
+EXTRAS = re.search(r"^EXTRAS := (.*)$", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)[1].split(",")  # type: ignore[index]
+PYTHONS = [each.rpartition(" ")[2] for each in PROJECT["project"]["classifiers"] if "Python :: 3." in each]
+# The licences are those of the first of them
+IS_FIRST_PYTHON = PYTHONS[0] == f"{sys.version_info[0]}.{sys.version_info[1]}"
 
-# A row of the page, the first of them its heads of columns
-LICENCE = re.compile(r"^\| ([\w.-]+) +\| (\S+) +\| (.+?) +\|$", re.MULTILINE)
+# A row of the list of licences
+LICENCE = re.compile(r"^\| ([\w.-]+) +\| (\d\S*) +\| (.+?) +\|$", re.MULTILINE)
 
 
 def declared(extras: Iterable[str]) -> Iterator[Requirement]:
@@ -66,51 +70,78 @@ def _applies(requirement: Requirement, extras: Iterable[str]) -> bool:
     return requirement.marker is None or any(requirement.marker.evaluate({"extra": extra}) for extra in extras)
 
 
-def locked() -> dict[str, str]:
-    """The version of each package in ``requirements.lock``; all have hashes."""
-    lines = LOCK.replace("\\\n", " ").splitlines()
+def locked(python: str) -> dict[str, str]:
+    """The version of each package in ``requirements.lock`` for a Python on Linux; all have hashes."""
     pins = {}
-    for line in lines:
-        if line and not line.startswith("#"):
-            match = re.fullmatch(r"(\S+)==(\S+)(?:\s+--hash=sha256:[0-9a-f]{64})+", line)
-            assert match, line
-            assert match[1] not in pins, line
-            pins[match[1]] = match[2]
+    environment = {"python_version": python, "python_full_version": f"{python}.9"}
+    for line in LOCK.replace("\\\n", " ").splitlines():
+        match = re.fullmatch(r"(\S+==[^;]+?)( ; .+?)?((?:\s+--hash=sha256:[0-9a-f]{64})+)", line)
+        assert match, line
+        pin = Requirement(match[1] + (match[2] or ""))
+        if pin.marker is None or pin.marker.evaluate(environment):
+            name = canonicalize_name(pin.name)
+            assert name not in pins, (python, line)
+            pins[name] = str(pin.specifier).removeprefix("==")
     return pins
 
 
-def test_the_lock_has_every_requirement_in_a_version_that_it_accepts() -> None:
-    pins = locked()
-    extras = PROJECT["tool"]["pip-tools"]["extra"]
-    for requirement in declared(("build-system", *extras)):
-        if _applies(requirement, ("",)):
+@pytest.mark.parametrize("python", PYTHONS)
+def test_the_lock_has_every_requirement_in_a_version_that_it_accepts(python: str) -> None:
+    pins = locked(python)
+    assert len(pins) > 100
+    for requirement in declared(("build-system", *EXTRAS)):
+        if requirement.marker is None or requirement.marker.evaluate({"python_version": python}):
             version = pins[canonicalize_name(requirement.name)]
             assert requirement.specifier.contains(version, prereleases=True), (requirement, version)
 
 
 def test_the_lock_has_what_those_need() -> None:
-    """All of it, and nothing else where each extra is installed, for the Python of the lock; `make test` has one."""
     present = {canonicalize_name(each.metadata["Name"]) for each in metadata.distributions()}
-    extras = ["build-system", *PROJECT["tool"]["pip-tools"]["extra"]]
     here = [
         extra
-        for extra in extras
+        for extra in ("build-system", *EXTRAS)
         if all(canonicalize_name(each.name) in present for each in declared([extra]) if _applies(each, ("",)))
     ]
     assert {"build-system", "test"} <= {*here}
     needed = {canonicalize_name(each.metadata["Name"]) for each in installed(here)}
-    assert needed <= locked().keys()
-    assert here != extras or not PYTHON_OF_LOCK or needed == locked().keys()
+    assert needed <= locked(f"{sys.version_info[0]}.{sys.version_info[1]}").keys()
 
 
 def test_the_licences_are_those_of_what_users_install() -> None:
-    rows = LICENCE.findall((ROOT / "docs" / "dependencies.md").read_text("utf-8"))[1:]
+    rows = LICENCE.findall((ROOT / "docs" / "dependencies.md").read_text("utf-8"))
     names = {canonicalize_name(name): version for name, version, _ in rows}
-    assert names.items() <= locked().items()
+    assert names.items() <= locked(PYTHONS[0]).items()
     needed = {canonicalize_name(each.metadata["Name"]) for each in installed(("all",))}
-    assert needed == names.keys() if PYTHON_OF_LOCK else needed <= names.keys()
+    assert needed == names.keys() if IS_FIRST_PYTHON else needed <= names.keys()
     assert not [row for row in rows if row[2] == "UNKNOWN"]
     assert not [row for row in rows if re.search(r"\b(A?GPL|GNU (Affero )?General)", row[2])]
+
+
+def test_the_reasons_name_the_packages_of_each_extra() -> None:
+    page = (ROOT / "docs" / "dependencies.md").read_text("utf-8")
+    rows = re.findall(r"^\| (`.+?`) \| (.+?) \| .+ \|$", page, re.MULTILINE)
+    told = {extra: {*packages.split(", ")} for extras, packages in rows for extra in re.findall(r"`(\w+)`", extras)}
+    users = next(iter(map(Requirement, PROJECT["project"]["optional-dependencies"]["all"]))).extras
+    assert told.keys() == users
+    for extra, packages in told.items():
+        assert {each.name for each in declared([extra])} - {"numpy"} >= packages
+
+
+@pytest.mark.skipif(not IS_FIRST_PYTHON or sys.platform != "linux", reason="README has the sizes of one system")
+def test_readme_has_the_size_of_each_extra() -> None:
+    """Within a quarter: versions differ."""
+    text = (ROOT / "README.md").read_text("utf-8")
+    rows = re.findall(r"^\| (\(no extra\)|`.+?`) \| .+ \| ([\d,]+(?:, [\d,]+)*) \|$", text, re.MULTILINE)
+    shown = {
+        extra: int(size.replace(",", ""))
+        for extras, sizes in rows
+        for extra, size in zip(re.findall(r"`(\w+)`", extras) or [""], sizes.split(", "), strict=True)
+    }
+    users = next(iter(map(Requirement, PROJECT["project"]["optional-dependencies"]["all"]))).extras
+    assert shown.keys() == {"", "all", *users - {"completion"}}
+    for extra, size in shown.items():
+        files = [file for each in installed([extra] if extra else []) for file in each.files or ()]
+        assert 0.75 <= sum(file.size or 0 for file in files) / 1e6 / size <= 1.25, extra
 
 
 def imported(path: Path) -> Iterator[str]:

@@ -24,6 +24,7 @@ import glob
 import importlib
 import inspect
 import io
+import os
 import re
 import runpy
 import shlex
@@ -135,7 +136,7 @@ def run_command(command: str) -> tuple[int, str]:
     arguments: list[str] = []
     for word in shlex.split(command)[1:]:
         arguments += (sorted(glob.glob(word)) if "*" in word else []) or [word]
-    done = msmqwire(*arguments, cwd=Path.cwd())
+    done = msmqwire(*arguments, cwd=Path.cwd(), env={"COLUMNS": os.environ["COLUMNS"]})
     return done.returncode, (done.stdout + done.stderr).decode().replace("\r\n", "\n")
 
 
@@ -191,10 +192,15 @@ def timed(file: Path) -> object:
 
 
 @pytest.mark.parametrize("page", [timed(page) for page in PAGES])
-def test_examples_of_page_run(page: Path, desk: Path, request: pytest.FixtureRequest) -> None:
+def test_examples_of_page_run(
+    page: Path, desk: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
     text = page.read_text(encoding="utf-8")
     if uses_spark(page):
         request.getfixturevalue("lasting_spark")
+    if page.name == "README.md":
+        # As wide as the page of a registry
+        monkeypatch.setenv("COLUMNS", "80")
     ran = run_page(page)
     shown = len(re.findall(r"^```(?:python|sql)$|^\$ msmqwire ", text, flags=re.MULTILINE))
     assert ran >= shown

@@ -119,8 +119,8 @@ def test_times_are_text_or_datetimes() -> None:
     [
         ("pyarrow", lambda: capture.open("s3://bucket/a.pcap"), r"'pyarrow>=\d+', or all of msmqwire\[tables\]"),
         ("pyarrow", lambda: capture.read_table(OTHER), r"'pyarrow>=\d+', or all of msmqwire\[tables\]"),
-        ("pandas", lambda: capture.read_table(OTHER).to_pandas(), r"'pandas\S*', or all of msmqwire\[spark\]"),
-        ("polars", lambda: capture.read_table(OTHER).to_polars(), r"'polars\S*'"),
+        ("pandas", lambda: capture.read_table(OTHER).to_pandas(), r"'pandas\S*', or all of msmqwire\[pandas\]"),
+        ("polars", lambda: capture.read_table(OTHER).to_polars(), r"'polars\S*', or all of msmqwire\[polars\]"),
     ],
 )
 def test_what_is_not_installed_is_named(absent: str, use: Any, installs: str, monkeypatch: pytest.MonkeyPatch) -> None:
