@@ -212,7 +212,7 @@ class ReproducibleSdist(sdist):
 
 
 def page_of_registry() -> dict[str, object]:
-    """README and links as a registry shows them; MSMQWIRE_REPOSITORY is the URL of the repository, which a release has."""
+    """README and links for a registry; MSMQWIRE_REPOSITORY is the URL of the repository, which a release has."""
     text = (HERE / "README.md").read_text("utf-8")
     repository = os.environ.get("MSMQWIRE_REPOSITORY")
     if not repository:

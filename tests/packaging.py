@@ -80,7 +80,9 @@ def check_archives(folder: Path, wheel: Path) -> None:
         copy = shutil.copytree if (sources / name).is_dir() else shutil.copyfile
         copy(sources / name, image / name)
     build = (UV, "build", "--wheel", "--quiet", "--no-build-isolation")
-    run(image, *build, MSMQWIRE_BUILD="none", VIRTUAL_ENV=sys.prefix, MSMQWIRE_REPOSITORY="https://example.org/msmqwire")
+    run(
+        image, *build, MSMQWIRE_BUILD="none", VIRTUAL_ENV=sys.prefix, MSMQWIRE_REPOSITORY="https://example.org/msmqwire"
+    )
     (made,) = (image / "dist").glob("*.whl")
     with zipfile.ZipFile(made) as made_here, zipfile.ZipFile(wheel) as packed:
         (metadata,) = (made_here.read(name).decode() for name in made_here.namelist() if name.endswith("/METADATA"))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -55,11 +54,11 @@ def start_session(builder: SparkSession.Builder, *, elsewhere: bool = False) -> 
     process: a file ``json.py`` there would be executed. ``elsewhere`` is for a server of Spark Connect, which has its
     own settings.
     """
-    # Functions and data source here use Arrow and Series, with which pandas 3 is tested; pyspark warns at each start
-    warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
     if not elsewhere:
         builder = builder.config("spark.executorEnv.PYTHONSAFEPATH", "1")
-    with environment({"PYTHONSAFEPATH": "1", **_spark_home()}):
+    # Workers print Spark's warning of pandas 3 as well; data source and functions here run with pandas 3
+    warned = ",".join(filter(None, (os.environ.get("PYTHONWARNINGS"), "ignore:PySpark does not yet:FutureWarning")))
+    with environment({"PYTHONSAFEPATH": "1", "PYTHONWARNINGS": warned, **_spark_home()}):
         return builder.getOrCreate()
 
 
