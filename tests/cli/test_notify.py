@@ -39,8 +39,7 @@ def changed_enterprise(folder: Path) -> Path:
 
 
 def notify(port: int, *options: str) -> tuple[int, str]:
-    command = [*COMMAND, "notify", "--server", "dc1", "--host", "127.0.0.1", "--port", str(port), *options]
-    done = subprocess.run(command, capture_output=True, timeout=60)
+    done = msmqwire("notify", "--server", "dc1", "--host", "127.0.0.1", "--port", str(port), *options)
     assert done.stdout == b""
     return done.returncode, done.stderr.decode()
 

@@ -21,7 +21,7 @@ from msmqwire import mqqb
 from msmqwire.cli.console import CommandError
 from msmqwire.cli.message_files import MessageOutput
 from msmqwire.session import MessageReceived
-from tests.cli.support import COMMAND, EXAMPLES, ROOT, environ, limited, process
+from tests.cli.support import COMMAND, EXAMPLES, ROOT, environ, limited, msmqwire, process
 from tests.net.session_wire import DEADLINE, Wire, free_port
 
 QUEUE = r"DIRECT=TCP:127.0.0.1\private$\orders"
@@ -37,7 +37,7 @@ def test_more_connections_than_descriptors(tmp_path: Path) -> None:
     with subprocess.Popen(command, stderr=subprocess.PIPE, cwd=ROOT, env=environ()) as receiving:
         try:
             silent = [Wire.connect("127.0.0.1", port).socket for _ in range(100)]
-            done = process("send", QUEUE, "--port", str(port), "--text", "x", "--recoverable", "--timeout", "20")
+            done = msmqwire("send", QUEUE, "--port", str(port), "--text", "x", "--recoverable", "--timeout", "20")
             assert done.returncode == 0, done.stderr
             _, said = receiving.communicate(timeout=DEADLINE)
         finally:
