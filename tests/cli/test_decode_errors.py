@@ -239,11 +239,16 @@ def test_standard_streams_that_are_closed(printed: Path, tmp_path: Path) -> None
     "arguments",
     [
         ["replay", SESSION],
-        ["replay", SESSION, "-T", "json"],
-        ["resolve", "DIRECT=OS:host\\queue"],
-        ["serve", "--config", EXAMPLES / "site.toml", "--check"],
-        ["explain", "bad_terminator"],
         ["--version"],
+        *(
+            pytest.param(arguments, marks=pytest.mark.long)
+            for arguments in (
+                ["replay", SESSION, "-T", "json"],
+                ["resolve", "DIRECT=OS:host\\queue"],
+                ["serve", "--config", EXAMPLES / "site.toml", "--check"],
+                ["explain", "bad_terminator"],
+            )
+        ),
     ],
     ids=lambda arguments: " ".join(map(str, arguments[:2])),
 )
@@ -351,7 +356,9 @@ def test_commands_that_read_captures_need_pyarrow(
     assert [*tmp_path.iterdir()] in ([], [printed])
 
 
-@pytest.mark.parametrize("format", ["json", "csv", "parquet", "brief", "table"])
+@pytest.mark.parametrize(
+    "format", ["json", "table", *(pytest.param(each, marks=pytest.mark.long) for each in ("csv", "parquet", "brief"))]
+)
 def test_decode_imports_only_what_it_needs(format: str, tmp_path: Path) -> None:
     """The Python side of Spark or pandas takes longer to import than most captures take to decode."""
     path = tmp_path / "odd.pcapng"

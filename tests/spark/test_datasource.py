@@ -72,7 +72,9 @@ def test_a_narrower_schema_gives_its_columns_in_its_order(spark: SparkSession) -
     assert_rows(frame, OTHER)
 
 
-@pytest.mark.parametrize("kind", ["captures", "lake", "stream"])
+@pytest.mark.parametrize(
+    "kind", ["captures", *(pytest.param(each, marks=pytest.mark.long) for each in ("lake", "stream"))]
+)
 def test_columns_of_a_schema_are_named_in_any_case(spark: SparkSession, tmp_path: Path, kind: str) -> None:
     """As everywhere in Spark; the rows have the names that the schema has."""
     schema, columns = "FILE string, Time_NS bigint, TYPE string", ["FILE", "Time_NS", "TYPE"]
