@@ -199,7 +199,7 @@ def test_files_are_chosen_by_name_and_time(spark: SparkSession, tmp_path: Path) 
     "clauses",
     [
         "OPTIONS (`table` 'sessions', ports '1801') LOCATION '{}'",
-        "OPTIONS (path '{}', TABLE 'sessions', ports 1801)",
+        pytest.param("OPTIONS (path '{}', TABLE 'sessions', ports 1801)", marks=pytest.mark.long),
     ],
 )
 def test_a_table_of_a_catalog_keeps_its_options(spark: SparkSession, clauses: str) -> None:
