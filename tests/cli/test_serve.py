@@ -21,6 +21,7 @@ from tests.cli.restricted import CALLS
 from tests.cli.site_files import OTHER_SITE
 from tests.cli.support import COMMAND, EXAMPLES, ROOT, environ, msmqwire
 from tests.discovery.sites import CLIENT_SITE_ID, SERVER_SITE_ID, V1, V2, V3
+from tests.effort import first_of, long_cases
 
 SECONDS = 60
 
@@ -145,9 +146,13 @@ def test_sighup_reads_the_file_again(running: Server) -> None:
     ("text", "reason"),
     [
         ("[site", "not TOML"),
-        ("x = " + "[" * 10_000, "not TOML"),
-        (OWN_SITE.replace("[site]", "[seit]"), "[seit]: no such table; did you mean site?"),
-        (OWN_SITE.replace("nt4pec", "a,b"), "[[site.servers]] number 1 name"),
+        *long_cases(
+            [
+                ("x = " + "[" * 10_000, "not TOML"),
+                (OWN_SITE.replace("[site]", "[seit]"), "[seit]: no such table; did you mean site?"),
+                (OWN_SITE.replace("nt4pec", "a,b"), "[[site.servers]] number 1 name"),
+            ]
+        ),
         (OWN_SITE + 'addresses = ["192.0.2.1"]\n', "192.0.2.1:0: Cannot assign requested address"),
     ],
 )
@@ -238,7 +243,7 @@ def test_where_no_thread_can_be_started(site: Path) -> None:
         assert (done.returncode, done.stderr.decode()) == (1, f"msmqwire: {complaint}\n")
 
 
-@pytest.mark.parametrize("redirection", ["2>&-", "<&- >&- 2>&-", "2>/dev/full"])
+@pytest.mark.parametrize("redirection", first_of(["<&- >&- 2>&-", "2>&-", "2>/dev/full"]))
 def test_without_a_log(site: Path, redirection: str) -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
         client.bind(("127.0.0.1", 0))

@@ -21,6 +21,7 @@ from msmqwire.spark.source.scan import ScanOptions
 from msmqwire.spark.streams import read_streams
 from tests.capture import build
 from tests.capture.stream_oracle import FIN, SYN
+from tests.effort import long_cases
 from tests.spark.captures import ROOT
 from tests.spark.rows import as_dicts, read_table
 
@@ -74,11 +75,9 @@ def found(frame: DataFrame) -> list[dict[str, Any]]:
 @pytest.mark.parametrize(
     ("table", "cuts"),
     [
-        ("messages", (9,)),
-        ("messages", (5, 12, 14)),
         ("messages", EVERYWHERE),
         ("notifications", EVERYWHERE),
-        ("sessions", EVERYWHERE),
+        *long_cases([("messages", (9,)), ("messages", (5, 12, 14)), ("sessions", EVERYWHERE)]),
     ],
 )
 def test_a_session_cut_into_files(spark: SparkSession, tmp_path: Path, table: str, cuts: Sequence[int]) -> None:
@@ -159,7 +158,7 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     return files
 
 
-@pytest.mark.parametrize(("table", "partitions"), [("messages", None), ("messages", 3), ("sessions", 2)])
+@pytest.mark.parametrize(("table", "partitions"), [("messages", 3), *long_cases([("messages", None), ("sessions", 2)])])
 def test_many_streams(spark: SparkSession, many: list[str], table: str, partitions: int | None) -> None:
     expected = serial(many, table)
     alone = [row for file in many for row in serial([file], table)]
