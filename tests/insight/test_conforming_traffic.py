@@ -36,7 +36,7 @@ BROADCAST = "10.20.255.255"
 SITES = [UUID(int=number) for number in (7, 8)]
 ENTERPRISE, NIL = UUID(int=6), UUID(int=0)
 #: Each example is a capture of several conversations
-EFFORT = settings(max_examples=settings.default.max_examples // 2 if settings.default.max_examples < 100 else 40)
+EFFORT = settings(max_examples=min(40, settings().max_examples // 2))
 
 
 @st.composite
