@@ -163,6 +163,7 @@ def test_the_next_file_is_read_behind_a_cut_one(tmp_path: Path) -> None:
     assert blocks.stats.truncated_files == 1
 
 
+@pytest.mark.long
 def test_a_bomb_is_not_read_to_its_end() -> None:
     """Frames of zeros shrink without end, but none that were captured: their times differ."""
     block = build.pcap_record(build.plain(bytes(1400))) * 1000

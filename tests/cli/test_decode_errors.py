@@ -187,6 +187,7 @@ def test_a_truncated_capture_is_an_error_or_a_reported_loss(source: Path, step: 
         assert done.returncode == (2 if ", 0 malformed" not in said or "with faults" in said else 0), (size, said)
 
 
+@pytest.mark.long
 def test_a_file_name_that_is_not_text(printed: Path, tmp_path: Path) -> None:
     name = os.fsencode(tmp_path) + b"/caf\xe9.pcapng"
     os.rename(printed, name)
@@ -218,6 +219,7 @@ def test_standard_input_given_twice(arguments: tuple[str | Path, ...]) -> None:
     assert refused(*arguments, input=LOCAL.read_bytes()) == expected
 
 
+@pytest.mark.long
 def test_standard_streams_that_are_closed(printed: Path, tmp_path: Path) -> None:
     def run(redirection: str, *arguments: str) -> subprocess.CompletedProcess[bytes]:
         command = ["sh", "-c", f'exec "$@" {redirection}', "sh", *COMMAND, "decode", *arguments]

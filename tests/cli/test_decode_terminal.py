@@ -103,6 +103,7 @@ def slowly(data: bytes, pipe: IO[bytes], seconds: float) -> None:
     pipe.close()
 
 
+@pytest.mark.long
 def test_progress_is_for_a_terminal_where_no_rows_go(tmp_path: Path) -> None:
     data = capture([V1.data] * 2_000)
     out = tmp_path / "out.csv"

@@ -206,6 +206,7 @@ def answered(asking: socket.socket, data: bytes) -> None:
     raise AssertionError("no answer")
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not CALLS, reason="needs seccomp, and the numbers of system calls")
 def test_where_interfaces_are_not_listed(site: Path) -> None:
     """As a unit of systemd with RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX."""
@@ -225,6 +226,7 @@ def test_where_interfaces_are_not_listed(site: Path) -> None:
         server.process.communicate()
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not CALLS, reason="needs seccomp, and the numbers of system calls")
 def test_where_no_thread_can_be_started(site: Path) -> None:
     """Where the limit of tasks of a container is reached."""
@@ -275,6 +277,7 @@ def test_a_reload_from_a_pipe_does_not_stop_answers_or_sigterm(running: Server) 
     assert running.stop() == 0
 
 
+@pytest.mark.long
 def test_a_reload_that_takes_long_does_not_stop_answers_or_sigterm(running: Server) -> None:
     """A key of 40 kB with dots takes the reader of TOML seconds: it makes a table for each."""
     running.reload("a." * 20_000 + "b = 1\n")
@@ -287,6 +290,7 @@ def test_a_reload_that_takes_long_does_not_stop_answers_or_sigterm(running: Serv
     assert running.stop() == 0
 
 
+@pytest.mark.long
 def test_signals_are_obeyed_under_a_flood(running: Server) -> None:
     port = str(running.client.getpeername()[1])
     arguments = [sys.executable, "-m", "tests.net.flood", port, str(SECONDS), "100000", SERVER_SITE_ID.bytes_le.hex()]

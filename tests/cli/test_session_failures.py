@@ -29,6 +29,7 @@ LEDGER = "ba000000-0000-4000-8000-0000000000c7"
 PAGE = 4096
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="has no such limit")
 def test_more_connections_than_descriptors(tmp_path: Path) -> None:
     """They end neither the command nor its log, and a message is stored."""
@@ -197,6 +198,7 @@ def test_a_sender_that_gives_up_ends_the_thread_that_reads_its_rows() -> None:
     assert said[0].startswith("msmqwire: no acknowledgment within 0.5 s: cannot connect")
 
 
+@pytest.mark.long
 def test_standard_input_that_cannot_be_read() -> None:
     """What was read before is sent, and the status says that it was not all."""
     port = free_port()

@@ -130,6 +130,7 @@ def test_bash_completes(words: list[str], completed: set[str], tmp_path: Path) -
     assert {each.strip() for each in done.stdout.splitlines()} == completed, done.stderr
 
 
+@pytest.mark.long
 def test_completion_into_a_pipe_that_closes() -> None:
     pytest.importorskip("shtab")
     reader, writer = os.pipe()

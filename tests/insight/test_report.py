@@ -253,6 +253,7 @@ def test_a_browser_sorts_tables(tmp_path: Path) -> None:
     assert "aria-sort=" not in re.sub(r"<(style|script)>.*?</\1>", "", browse(path, "--dump-dom"), flags=re.DOTALL)
 
 
+@pytest.mark.long
 def test_a_narrow_browser_scrolls_tables_alone(tmp_path: Path) -> None:
     path = tmp_path / "report.html"
     text = re.sub(r"<meta http-equiv[^>]*>", "", report(path, *EXAMPLES))  # its lines have SHA-256

@@ -177,6 +177,7 @@ def test_the_setting_of_spark_about_corrupt_files_is_honoured(spark: SparkSessio
         load(session, paths, ignoreCorruptFiles="false").count()
 
 
+@pytest.mark.long
 def test_tables_in_any_case(spark: SparkSession) -> None:
     assert load(spark, LOCAL, table="TOPOLOGY").collect() == load(spark, LOCAL).collect()
 
@@ -249,6 +250,7 @@ def test_mistakes_are_reported_before_anything_is_read(
         load(spark, path, schema, **options).collect()
 
 
+@pytest.mark.long
 def test_ports(spark: SparkSession) -> None:
     """Port 53 in place of 1801: DNS packets are no discovery packets, and their rows say so."""
     rows = as_dicts(load(spark, LOCAL, ports="53"))

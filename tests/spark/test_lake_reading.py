@@ -120,6 +120,7 @@ def test_days_are_those_of_the_log(spark: SparkSession, root: Path, every: int) 
     assert len(files_of(root, "topology")) == 2
 
 
+@pytest.mark.long
 def test_times_before_1970(tmp_path: Path) -> None:
     """A bound in nanoseconds drops no file whose times in microseconds were rounded up."""
     capture = tmp_path / "old.pcapng"

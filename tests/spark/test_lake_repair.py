@@ -430,6 +430,7 @@ def test_the_command(root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[s
         lakes.repair(tmp_path)
 
 
+@pytest.mark.long
 def test_a_log_of_which_only_an_entry_far_on_is_left(root: Path) -> None:
     """A log may begin with any version; the hundred million before it are not looked for."""
     first, *others = entries(root, "topology")

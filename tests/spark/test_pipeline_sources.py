@@ -241,6 +241,7 @@ def test_a_capture_that_is_gone_is_one_error() -> None:
     assert done.stderr.count("Traceback") == 1
 
 
+@pytest.mark.long
 def test_small_captures_share_files(tmp_path: Path) -> None:
     """One of them is replaced with other settings: the others stay as they are."""
     folder, lake = tmp_path / "captures", tmp_path / "lake"
