@@ -271,6 +271,7 @@ def test_parquet_into_a_pipe(printed: Path, tmp_path: Path) -> None:
     assert process("decode", printed, "-T", "parquet").stdout == out.read_bytes()
 
 
+@pytest.mark.long
 def test_a_reader_that_leaves_early(tmp_path: Path) -> None:
     path = tmp_path / "many.pcapng"
     path.write_bytes(capture([V2.data] * 20_000))

@@ -172,6 +172,7 @@ def test_one_event(arguments: list[str], outcome: dict[str, Any]) -> None:
     assert found.items() >= outcome.items()
 
 
+@pytest.mark.long
 def test_version_1_needs_a_trusted_sender() -> None:
     """A notification with values is disregarded, unless its signed sender is trusted."""
     update = mqcn.NotificationUpdate(

@@ -154,6 +154,7 @@ def test_rows_of_another_process_are_not_taken_back(tmp_path: Path, monkeypatch:
     assert shared.read_bytes().endswith(row)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="sets the size of a pipe")
 @pytest.mark.parametrize("notifications", [False, True])
 def test_a_reader_that_takes_nothing_does_not_keep_the_command(notifications: bool) -> None:
