@@ -96,6 +96,7 @@ def test_directories_that_are_no_files(tmp_path: Path) -> None:
             assert refused(*command) == f"msmqwire: {message}\n", command
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not os.path.exists("/dev/zero"), reason="needs /dev/zero")
 def test_a_device_without_end_is_not_read_forever(tmp_path: Path) -> None:
     message = "/dev/zero: has more than 268,435,456 bytes, the limit of such a file"

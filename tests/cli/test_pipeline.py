@@ -168,6 +168,7 @@ def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.long
 def test_a_master_that_cannot_be_used(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is one line at once; Spark would start a JVM, or try again for minutes."""
     with socket.create_server(("127.0.0.1", 0)) as closed:

@@ -112,6 +112,7 @@ def open_files(least: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
+@pytest.mark.long
 def test_1_000_silent_connections(tmp_path: Path) -> None:
     with open_files(4096):
         receiving = Receiving(tmp_path)

@@ -217,6 +217,7 @@ def test_failfast_commits_nothing(spark: SparkSession, tmp_path: Path, name: str
     assert pipeline.run(spark, LOCAL, tmp_path / "lake", mode="FAILFAST").sources == 1
 
 
+@pytest.mark.long
 def test_a_lake_without_rows_can_be_read(spark: SparkSession, tmp_path: Path) -> None:
     quiet = write_capture(tmp_path / "quiet.pcap", [(MONDAY, frame(b"dns", port=53))])
     summary = pipeline.run(spark, quiet, tmp_path / "lake")

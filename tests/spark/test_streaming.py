@@ -81,6 +81,7 @@ def test_one_named_capture_that_was_just_begun(
     same(as_dicts(spark.read.parquet(str(tmp_path / "table"))), serial([capture]))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("available_now", [False, True])
 @pytest.mark.parametrize(
     ("schema", "options", "message"),
