@@ -30,7 +30,7 @@ LOWEST = sorted(installed.EXTRAS.keys() - {"spark"})
 UV = Path(sys.executable).with_name("uv")
 # As in the Makefile, so that the wheel that uv has built there serves here
 SPARK = ("--config-settings-package", "pyspark:--build-option=--compression=stored")
-SHORT_TESTS = ("cli", "columns", "formatname", "insight", "mqcn", "mqqb", "mqsd", "spark/test_functions.py", "wire")
+SHORT_TESTS = ("cli", "columns", "formatname", "insight", "mqcn", "mqqb", "mqsd", "spark/test_functions.py")
 
 
 def run(folder: Path, *command: str | Path, **variables: str) -> str:

@@ -11,6 +11,8 @@ from pathlib import Path
 import pyspark
 from pyspark.sql import SparkSession
 
+from msmqwire.spark.executors import without_pandas_warning
+
 __all__ = ["local_session", "start_session"]
 
 _SETTINGS = {
@@ -58,7 +60,7 @@ def start_session(builder: SparkSession.Builder, *, elsewhere: bool = False) -> 
         builder = builder.config("spark.executorEnv.PYTHONSAFEPATH", "1")
     # Workers print Spark's warning of pandas 3 as well; data source and functions here run with pandas 3
     warned = ",".join(filter(None, (os.environ.get("PYTHONWARNINGS"), "ignore:PySpark does not yet:FutureWarning")))
-    with environment({"PYTHONSAFEPATH": "1", "PYTHONWARNINGS": warned, **_spark_home()}):
+    with environment({"PYTHONSAFEPATH": "1", "PYTHONWARNINGS": warned, **_spark_home()}), without_pandas_warning():
         return builder.getOrCreate()
 
 

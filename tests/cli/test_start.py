@@ -151,7 +151,7 @@ def test_sources_without_compiled_modules_say_what_to_do(tmp_path: Path) -> None
     """A checkout shadows an installed package for a Python that starts in it."""
     package_dir = tmp_path / "msmqwire"
     ignore = shutil.ignore_patterns("*.so", "__pycache__")
-    shutil.copytree(ROOT / "msmqwire", package_dir, ignore=ignore)
+    shutil.copytree(Path(package.__file__).parent, package_dir, ignore=ignore)
     for arguments in (["-m", "msmqwire", "decode", "x.pcap"], ["-c", "import msmqwire.mqsd"]):
         done = subprocess.run([sys.executable, *arguments], cwd=tmp_path, capture_output=True, text=True, timeout=60)
         assert done.returncode != 0
