@@ -211,21 +211,23 @@ class ReproducibleSdist(sdist):
         return str(archive)
 
 
-def page_of_registry() -> dict[str, object]:
+def page_of_registry() -> tuple[str, dict[str, str]]:
     """README and links for a registry; MSMQWIRE_REPOSITORY is the URL of the repository, which a release has."""
     text = (HERE / "README.md").read_text("utf-8")
     repository = os.environ.get("MSMQWIRE_REPOSITORY")
     if not repository:
-        return {"long_description": text}
+        return text, {}
     text = re.sub(r"(!\[[^]]*\]\()(?!https?:)", rf"\1{repository}/raw/HEAD/", text)
     text = re.sub(r"((?<!!)\[[^]]*\]\()(?!https?:)", rf"\1{repository}/blob/HEAD/", text)
     pages = {"Repository": "", "Documentation": "/blob/HEAD/docs/index.md", "Changelog": "/blob/HEAD/CHANGELOG.md"}
-    return {"long_description": text, "project_urls": {name: repository + path for name, path in pages.items()}}
+    return text, {name: repository + path for name, path in pages.items()}
 
 
+README, URLS = page_of_registry()
 setup(
     ext_modules=extensions(),
     cmdclass={"build_ext": BuildExtensions, "sdist": ReproducibleSdist},
     long_description_content_type="text/markdown",
-    **page_of_registry(),
+    long_description=README,
+    project_urls=URLS,
 )

@@ -72,7 +72,7 @@ def _applies(requirement: Requirement, extras: Iterable[str]) -> bool:
 
 def locked(python: str) -> dict[str, str]:
     """The version of each package in ``requirements.lock`` for a Python on Linux; all have hashes."""
-    pins = {}
+    pins = dict[str, str]()
     environment = {"python_version": python, "python_full_version": f"{python}.9"}
     for line in LOCK.replace("\\\n", " ").splitlines():
         match = re.fullmatch(r"(\S+==[^;]+?)( ; .+?)?((?:\s+--hash=sha256:[0-9a-f]{64})+)", line)
