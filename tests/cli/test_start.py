@@ -14,7 +14,7 @@ import pytest
 
 import msmqwire as package
 from msmqwire.cli import SUBCOMMANDS
-from tests.cli.support import LOCAL, ROOT, SESSION, environ, from_json, msmqwire, process
+from tests.cli.support import LOCAL, SESSION, environ, from_json, msmqwire, process
 
 _HEAVY = {"numpy", "pyarrow", "rich", "asyncio", "dataclasses", "importlib.metadata", "msmqwire.wire._fault"}
 
