@@ -5,15 +5,21 @@ This module is pickled by value, since an executor without the package has to ru
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import sys
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
 from functools import cache
 from importlib import import_module
 from types import MethodType
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from msmqwire import __version__
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
 
 # A plain import would have no types
 cloudpickle: Any = import_module("pyspark.cloudpickle")
@@ -35,6 +41,23 @@ def sent(method: Callable[..., Any]) -> Callable[..., Any]:
         return getattr(one, name)(batches)
 
     return call
+
+
+@contextlib.contextmanager
+def without_pandas_warning() -> Iterator[None]:
+    """Leave out Spark's warning of pandas 3, which it gives for functions over Arrow as well.
+
+    Ours run with pandas 3; that warning would be the first line that ``msmqwire pipeline`` prints.
+    """
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
+        yield
+
+
+def map_in_arrow(frame: DataFrame, method: Callable[..., Any], schema: StructType | str) -> DataFrame:
+    """``DataFrame.mapInArrow`` with a method of a ``Sent`` object."""
+    with without_pandas_warning():
+        return frame.mapInArrow(sent(method), schema)
 
 
 def _received(version: str, data: bytes) -> Any:

@@ -31,7 +31,7 @@ from msmqwire.capture.files.sources import shown_name
 from msmqwire.capture.parquet import Compression
 from msmqwire.capture.stats import FrameCounts
 from msmqwire.errors import CaptureError, counted
-from msmqwire.spark.executors import sent
+from msmqwire.spark.executors import map_in_arrow
 from msmqwire.spark.lake.accounting import Decoded, Seam, SourceAccount, check_files
 from msmqwire.spark.lake.captures import HEAD, Identity, Known, capture_numbers, identify, measure
 from msmqwire.spark.lake.commit import Lake
@@ -459,7 +459,8 @@ class _Run:
             file.write(b"".join(texts))
         stage = Stage(self.lake.storage, name, [0, *accumulate(map(len, texts))], work)
         numbers = self.spark.range(0, len(parts), 1, len(parts))
-        return [pickle.loads(row.result) for row in numbers.mapInArrow(sent(stage.run), "result binary").collect()]
+        results = map_in_arrow(numbers, stage.run, "result binary")
+        return [pickle.loads(row.result) for row in results.collect()]
 
     def _add(self, results: Iterable[Decoded]) -> None:
         """Check the results of tasks, and commit them unless the mode is FAILFAST, which commits once at the end."""

@@ -30,7 +30,7 @@ from msmqwire.capture.frame_table import FrameReader
 from msmqwire.capture.options import ReadKeywords
 from msmqwire.columns.arrow_arrays import integers, strings
 from msmqwire.errors import CaptureError
-from msmqwire.spark.executors import Sent, sent
+from msmqwire.spark.executors import Sent, map_in_arrow
 from msmqwire.spark.schema import SparkColumn, struct_type
 from msmqwire.spark.source.options import SourceOptions, parse_size
 from msmqwire.spark.source.planning import CapturePart, CapturePartition, tasks_of
@@ -177,10 +177,10 @@ def read_streams(
     tasks = tasks_of(files, replace(source, scan=replace(scan, read=ReadOptions(ports=(), guid="text"))))
     job = _Job(tuple(tasks), tuple(file.name for file in files), source, chosen)
     pair = xxhash64(least("src", "dst"), greatest("src", "dst"))
-    frames = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(sent(job.take), _FRAMES).withColumn("pair", pair)
+    frames = map_in_arrow(spark.range(0, len(tasks), 1, len(tasks)), job.take, _FRAMES).withColumn("pair", pair)
     frames = frames.drop("src", "dst")
     frames = frames.repartition("pair") if partitions is None else frames.repartition(partitions, "pair")
-    return frames.sortWithinPartitions("capture", "frame").mapInArrow(sent(job.read), struct_type(chosen))
+    return map_in_arrow(frames.sortWithinPartitions("capture", "frame"), job.read, struct_type(chosen))
 
 
 def _chosen(scan: ScanOptions) -> tuple[SparkColumn, ...]:

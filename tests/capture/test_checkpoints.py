@@ -71,6 +71,7 @@ def test_other_versions_and_machines(some_checkpoint: Checkpoint) -> None:
             some_checkpoint.opened()
 
 
+@pytest.mark.long
 def test_states_that_cannot_be(some_checkpoint: Checkpoint) -> None:
     """Made with the right checksum: each is refused or read, and nothing is read or written where it must not be."""
     rng = random.Random(4)

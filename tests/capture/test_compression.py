@@ -119,7 +119,7 @@ def test_a_stream_cut_anywhere(form: str) -> None:
     """What can be had is had: rows from the front, and one problem that says that there were more."""
     compressed = FORMS[form](DATA)
     seen = set()
-    for size in [*range(6, 40), *range(40, len(compressed), 9973), len(compressed) - 1]:
+    for size in [*range(6, 40), *range(40, len(compressed), len(compressed) // 8), len(compressed) - 1]:
         try:
             rows, stats = read(compressed[:size])
         except CaptureError as error:
@@ -163,6 +163,7 @@ def test_the_next_file_is_read_behind_a_cut_one(tmp_path: Path) -> None:
     assert blocks.stats.truncated_files == 1
 
 
+@pytest.mark.long
 def test_a_bomb_is_not_read_to_its_end() -> None:
     """Frames of zeros shrink without end, but none that were captured: their times differ."""
     block = build.pcap_record(build.plain(bytes(1400))) * 1000

@@ -24,6 +24,7 @@ from msmqwire.errors import CaptureError
 from tests.capture import build
 from tests.capture.reading import read
 from tests.capture.test_compression import DATA, FORMS, ROWS
+from tests.effort import long_cases
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -269,7 +270,9 @@ def mean_probes(name: str, seed: int) -> float:
     return probes / count
 
 
-@pytest.mark.parametrize("name", ["rotated", "equal", "high", "low", "sum", "swapped", "network", "ports"])
+@pytest.mark.parametrize(
+    "name", ["rotated", "sum", "network", *long_cases(["equal", "high", "low", "swapped", "ports"])]
+)
 def test_crafted_addresses_cost_no_more_than_random_ones(name: str) -> None:
     seeds = range(20)
     random = sum(mean_probes("random", seed) for seed in seeds[:4]) / 4

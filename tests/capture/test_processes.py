@@ -21,6 +21,7 @@ from msmqwire.capture.frame_table import FrameReader
 from msmqwire.capture.reader import ClosingIterator
 from tests.capture import build
 from tests.capture.reading import read
+from tests.effort import long_cases
 
 FRAMES = 4000
 REQUEST = bytes.fromhex("0300 0000") + bytes(36)
@@ -71,7 +72,7 @@ def count_rows(path: Path) -> int:
 
 
 @forks
-@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+@pytest.mark.parametrize("method", ["fork", "forkserver", *long_cases(["spawn"])])
 def test_each_process_reads_all_of_its_own_reader(method: str, path: Path) -> None:
     """``spawn`` and ``forkserver`` import again, ``fork`` has the memory of a process that has read before."""
     assert count_rows(path) == FRAMES

@@ -187,6 +187,7 @@ def test_a_truncated_capture_is_an_error_or_a_reported_loss(source: Path, step: 
         assert done.returncode == (2 if ", 0 malformed" not in said or "with faults" in said else 0), (size, said)
 
 
+@pytest.mark.long
 def test_a_file_name_that_is_not_text(printed: Path, tmp_path: Path) -> None:
     name = os.fsencode(tmp_path) + b"/caf\xe9.pcapng"
     os.rename(printed, name)
@@ -218,6 +219,7 @@ def test_standard_input_given_twice(arguments: tuple[str | Path, ...]) -> None:
     assert refused(*arguments, input=LOCAL.read_bytes()) == expected
 
 
+@pytest.mark.long
 def test_standard_streams_that_are_closed(printed: Path, tmp_path: Path) -> None:
     def run(redirection: str, *arguments: str) -> subprocess.CompletedProcess[bytes]:
         command = ["sh", "-c", f'exec "$@" {redirection}', "sh", *COMMAND, "decode", *arguments]
@@ -239,11 +241,16 @@ def test_standard_streams_that_are_closed(printed: Path, tmp_path: Path) -> None
     "arguments",
     [
         ["replay", SESSION],
-        ["replay", SESSION, "-T", "json"],
-        ["resolve", "DIRECT=OS:host\\queue"],
-        ["serve", "--config", EXAMPLES / "site.toml", "--check"],
-        ["explain", "bad_terminator"],
         ["--version"],
+        *(
+            pytest.param(arguments, marks=pytest.mark.long)
+            for arguments in (
+                ["replay", SESSION, "-T", "json"],
+                ["resolve", "DIRECT=OS:host\\queue"],
+                ["serve", "--config", EXAMPLES / "site.toml", "--check"],
+                ["explain", "bad_terminator"],
+            )
+        ),
     ],
     ids=lambda arguments: " ".join(map(str, arguments[:2])),
 )
@@ -351,7 +358,9 @@ def test_commands_that_read_captures_need_pyarrow(
     assert [*tmp_path.iterdir()] in ([], [printed])
 
 
-@pytest.mark.parametrize("format", ["json", "csv", "parquet", "brief", "table"])
+@pytest.mark.parametrize(
+    "format", ["json", "table", *(pytest.param(each, marks=pytest.mark.long) for each in ("csv", "parquet", "brief"))]
+)
 def test_decode_imports_only_what_it_needs(format: str, tmp_path: Path) -> None:
     """The Python side of Spark or pandas takes longer to import than most captures take to decode."""
     path = tmp_path / "odd.pcapng"

@@ -214,6 +214,7 @@ def test_a_compressed_file_that_is_cut(tmp_path: Path) -> None:
         assert b"1 compressed file not read to the end\n" in done.stderr
 
 
+@pytest.mark.long
 def test_someone_who_watches_a_pipe_is_told_how_to_see_rows_at_once(tmp_path: Path) -> None:
     for arguments, told in (((), True), (("--table", "messages"), False), (("-q",), False)):
         terminal = Terminal()

@@ -37,6 +37,8 @@ from tests.cli.terminal import Terminal, start
 #: What rich sends to colour text; nothing else may follow an escape.
 _COLOUR = re.compile(r"\x1b\[[\d;]*m")
 _DEADLINE = 60
+UNBUFFERED = pytest.mark.parametrize("unbuffered", ["", pytest.param("1", marks=pytest.mark.long)])
+TEXT_OR_PARQUET = pytest.mark.parametrize("format", ["json", pytest.param("parquet", marks=pytest.mark.long)])
 
 
 def test_a_terminal_gets_a_table(printed: Path) -> None:
@@ -101,6 +103,7 @@ def slowly(data: bytes, pipe: IO[bytes], seconds: float) -> None:
     pipe.close()
 
 
+@pytest.mark.long
 def test_progress_is_for_a_terminal_where_no_rows_go(tmp_path: Path) -> None:
     data = capture([V1.data] * 2_000)
     out = tmp_path / "out.csv"
@@ -152,9 +155,9 @@ def open_files(pid: int) -> Iterator[str]:
     ("number", "name"),
     [
         (signal.SIGINT, "out.json"),
-        (signal.SIGINT, "out.parquet"),
         (signal.SIGTERM, "out.json"),
-        (signal.SIGHUP, "out.json"),
+        pytest.param(signal.SIGINT, "out.parquet", marks=pytest.mark.long),
+        pytest.param(signal.SIGHUP, "out.json", marks=pytest.mark.long),
     ],
 )
 def test_a_signal_leaves_no_file(number: signal.Signals, name: str, tmp_path: Path) -> None:
@@ -176,7 +179,7 @@ def test_a_signal_leaves_no_file(number: signal.Signals, name: str, tmp_path: Pa
     child.stderr.close()
 
 
-@pytest.mark.parametrize("name", ["out.json", "out.parquet"])
+@pytest.mark.parametrize("name", ["out.json", pytest.param("out.parquet", marks=pytest.mark.long)])
 def test_an_interrupt_ends_all_threads(name: str, tmp_path: Path) -> None:
     """More rows than are decoded before the signal."""
     many, out = tmp_path / "many.pcapng", tmp_path / "out" / name
@@ -224,7 +227,7 @@ def test_standard_output_that_is_full(format: str, printed: Path) -> None:
     assert done.stderr.decode() == "msmqwire: cannot write standard output: No space left on device\n"
 
 
-@pytest.mark.parametrize("unbuffered", ["", "1"])
+@UNBUFFERED
 @pytest.mark.parametrize(
     "arguments", [("explain", "truncated"), ("explain", "truncated", "-T", "json"), ("--help",), ("--version",)]
 )
@@ -235,12 +238,12 @@ def test_text_that_cannot_be_written(arguments: tuple[str, ...], unbuffered: str
     assert done.stderr.decode() == "msmqwire: cannot write standard output: No space left on device\n"
 
 
-@pytest.mark.parametrize("unbuffered", ["", "1"])
+@UNBUFFERED
 def test_a_standard_output_that_may_not_grow(unbuffered: str, printed: Path, tmp_path: Path) -> None:
     """The system writes a part and reports no error, which is not all that there was to write."""
     env = {"PYTHONUNBUFFERED": unbuffered}
     for arguments in (("decode", printed, "-T", "json"), ("explain", "truncated")):
-        complete = process(*arguments, env=env).stdout
+        complete = msmqwire(*arguments).stdout
         size = len(complete) // 2
         limit = partial(resource.setrlimit, resource.RLIMIT_FSIZE, (size, size))
         with open(tmp_path / "out", "wb") as output:
@@ -257,7 +260,7 @@ def test_a_device_that_is_full(format: str, printed: Path) -> None:
         assert said == "msmqwire: cannot write /dev/full: No space left on device\n"
 
 
-@pytest.mark.parametrize("format", ["json", "parquet"])
+@TEXT_OR_PARQUET
 def test_a_file_that_may_not_grow_leaves_no_file(format: str, tmp_path: Path) -> None:
     path, out = tmp_path / "many.pcapng", tmp_path / "out"
     path.write_bytes(capture([reply_from(f"server-{n * 7919 % 100_003}") for n in range(5_000)]))
@@ -270,7 +273,7 @@ def test_a_file_that_may_not_grow_leaves_no_file(format: str, tmp_path: Path) ->
     assert out.read_bytes() == b"before"
 
 
-@pytest.mark.parametrize("format", ["json", "parquet"])
+@TEXT_OR_PARQUET
 def test_a_full_disk_leaves_no_file(format: str, tmp_path: Path) -> None:
     """On a file system of its own, where the machine lets us mount one."""
     path, disk = tmp_path / "many.pcapng", tmp_path / "disk"

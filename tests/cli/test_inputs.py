@@ -52,12 +52,17 @@ def without_spark(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     ("arguments", "output"),
     [
         (["lake", "history"], "2  "),
-        (["lake", "check"], ""),
-        (["lake", "optimize"], "topology: "),
-        (["lake", "vacuum"], ""),
-        (["summary", "-T", "json", "--lake"], '"table":"hosts"'),
-        (["detect", "--expect", "10.20.1.10", "-T", "json", "--lake"], '"rule":"unexpected-directory-server"'),
         (["report", "-o", "-", "--lake"], "<!DOCTYPE html>"),
+        *(
+            pytest.param(arguments, output, marks=pytest.mark.long)
+            for arguments, output in (
+                (["lake", "check"], ""),
+                (["lake", "optimize"], "topology: "),
+                (["lake", "vacuum"], ""),
+                (["summary", "-T", "json", "--lake"], '"table":"hosts"'),
+                (["detect", "--expect", "10.20.1.10", "-T", "json", "--lake"], '"rule":"unexpected-directory-server"'),
+            )
+        ),
     ],
     ids=lambda value: " ".join(value[:2]) if isinstance(value, list) else "",
 )

@@ -39,8 +39,7 @@ def changed_enterprise(folder: Path) -> Path:
 
 
 def notify(port: int, *options: str) -> tuple[int, str]:
-    command = [*COMMAND, "notify", "--server", "dc1", "--host", "127.0.0.1", "--port", str(port), *options]
-    done = subprocess.run(command, capture_output=True, timeout=60)
+    done = msmqwire("notify", "--server", "dc1", "--host", "127.0.0.1", "--port", str(port), *options)
     assert done.stdout == b""
     return done.returncode, done.stderr.decode()
 
@@ -68,6 +67,7 @@ def test_differences_are_applied(tmp_path: Path) -> None:
     assert {each["section"] for each in found} == {"[MS-MQCN] 3.2.5.2"}
 
 
+@pytest.mark.long
 def test_pings_are_answered_while_the_directory_is_read(tmp_path: Path) -> None:
     """A directory that is slow to answer: a pipe, whose reader waits until somebody writes."""
     slow = tmp_path / "slow.toml"

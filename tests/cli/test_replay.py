@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from msmqwire.notification.carried_attributes import CREATED_QUEUE
 from msmqwire.notification.sender import QueueCreation, QueueDeletion
 from msmqwire.spark import pipeline
-from tests.cli.support import EXAMPLES, process, refused, run
+from tests.cli.support import EXAMPLES, msmqwire, process, refused, run
 from tests.notification.sent import MANAGER, ORDERS, SERVICE, captured, captured_packets, changed, packet_of
 
 SESSION = EXAMPLES / "message-session.pcap"
@@ -203,7 +203,7 @@ def test_captures_or_a_lake(command: str, tmp_path: Path, created: Path) -> None
 def test_names_that_the_encoding_of_the_output_lacks(encoding: str, tmp_path: Path) -> None:
     capture = tmp_path / "Łódź 𝄞.pcap"
     shutil.copy(SESSION, capture)
-    expected = process("replay", capture, "-q").stdout.decode()
+    expected = msmqwire("replay", capture, "-q").stdout.decode()
     done = process("replay", capture, "-q", env={"PYTHONIOENCODING": encoding})
     assert (done.returncode, done.stderr) == (0, b"")
     assert done.stdout.decode(encoding) == expected.encode(encoding, "backslashreplace").decode(encoding)

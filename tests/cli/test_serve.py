@@ -21,6 +21,7 @@ from tests.cli.restricted import CALLS
 from tests.cli.site_files import OTHER_SITE
 from tests.cli.support import COMMAND, EXAMPLES, ROOT, environ, msmqwire
 from tests.discovery.sites import CLIENT_SITE_ID, SERVER_SITE_ID, V1, V2, V3
+from tests.effort import first_of, long_cases
 
 SECONDS = 60
 
@@ -145,9 +146,13 @@ def test_sighup_reads_the_file_again(running: Server) -> None:
     ("text", "reason"),
     [
         ("[site", "not TOML"),
-        ("x = " + "[" * 10_000, "not TOML"),
-        (OWN_SITE.replace("[site]", "[seit]"), "[seit]: no such table; did you mean site?"),
-        (OWN_SITE.replace("nt4pec", "a,b"), "[[site.servers]] number 1 name"),
+        *long_cases(
+            [
+                ("x = " + "[" * 10_000, "not TOML"),
+                (OWN_SITE.replace("[site]", "[seit]"), "[seit]: no such table; did you mean site?"),
+                (OWN_SITE.replace("nt4pec", "a,b"), "[[site.servers]] number 1 name"),
+            ]
+        ),
         (OWN_SITE + 'addresses = ["192.0.2.1"]\n', "192.0.2.1:0: Cannot assign requested address"),
     ],
 )
@@ -201,6 +206,7 @@ def answered(asking: socket.socket, data: bytes) -> None:
     raise AssertionError("no answer")
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not CALLS, reason="needs seccomp, and the numbers of system calls")
 def test_where_interfaces_are_not_listed(site: Path) -> None:
     """As a unit of systemd with RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX."""
@@ -220,6 +226,7 @@ def test_where_interfaces_are_not_listed(site: Path) -> None:
         server.process.communicate()
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not CALLS, reason="needs seccomp, and the numbers of system calls")
 def test_where_no_thread_can_be_started(site: Path) -> None:
     """Where the limit of tasks of a container is reached."""
@@ -238,7 +245,7 @@ def test_where_no_thread_can_be_started(site: Path) -> None:
         assert (done.returncode, done.stderr.decode()) == (1, f"msmqwire: {complaint}\n")
 
 
-@pytest.mark.parametrize("redirection", ["2>&-", "<&- >&- 2>&-", "2>/dev/full"])
+@pytest.mark.parametrize("redirection", first_of(["<&- >&- 2>&-", "2>&-", "2>/dev/full"]))
 def test_without_a_log(site: Path, redirection: str) -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
         client.bind(("127.0.0.1", 0))
@@ -270,6 +277,7 @@ def test_a_reload_from_a_pipe_does_not_stop_answers_or_sigterm(running: Server) 
     assert running.stop() == 0
 
 
+@pytest.mark.long
 def test_a_reload_that_takes_long_does_not_stop_answers_or_sigterm(running: Server) -> None:
     """A key of 40 kB with dots takes the reader of TOML seconds: it makes a table for each."""
     running.reload("a." * 20_000 + "b = 1\n")
@@ -282,6 +290,7 @@ def test_a_reload_that_takes_long_does_not_stop_answers_or_sigterm(running: Serv
     assert running.stop() == 0
 
 
+@pytest.mark.long
 def test_signals_are_obeyed_under_a_flood(running: Server) -> None:
     port = str(running.client.getpeername()[1])
     arguments = [sys.executable, "-m", "tests.net.flood", port, str(SECONDS), "100000", SERVER_SITE_ID.bytes_le.hex()]

@@ -21,7 +21,7 @@ from msmqwire import mqqb
 from msmqwire.cli.console import CommandError
 from msmqwire.cli.message_files import MessageOutput
 from msmqwire.session import MessageReceived
-from tests.cli.support import COMMAND, EXAMPLES, ROOT, environ, limited, process
+from tests.cli.support import COMMAND, EXAMPLES, ROOT, environ, limited, msmqwire, process
 from tests.net.session_wire import DEADLINE, Wire, free_port
 
 QUEUE = r"DIRECT=TCP:127.0.0.1\private$\orders"
@@ -29,6 +29,7 @@ LEDGER = "ba000000-0000-4000-8000-0000000000c7"
 PAGE = 4096
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="has no such limit")
 def test_more_connections_than_descriptors(tmp_path: Path) -> None:
     """They end neither the command nor its log, and a message is stored."""
@@ -37,7 +38,7 @@ def test_more_connections_than_descriptors(tmp_path: Path) -> None:
     with subprocess.Popen(command, stderr=subprocess.PIPE, cwd=ROOT, env=environ()) as receiving:
         try:
             silent = [Wire.connect("127.0.0.1", port).socket for _ in range(100)]
-            done = process("send", QUEUE, "--port", str(port), "--text", "x", "--recoverable", "--timeout", "20")
+            done = msmqwire("send", QUEUE, "--port", str(port), "--text", "x", "--recoverable", "--timeout", "20")
             assert done.returncode == 0, done.stderr
             _, said = receiving.communicate(timeout=DEADLINE)
         finally:
@@ -197,6 +198,7 @@ def test_a_sender_that_gives_up_ends_the_thread_that_reads_its_rows() -> None:
     assert said[0].startswith("msmqwire: no acknowledgment within 0.5 s: cannot connect")
 
 
+@pytest.mark.long
 def test_standard_input_that_cannot_be_read() -> None:
     """What was read before is sent, and the status says that it was not all."""
     port = free_port()

@@ -14,6 +14,7 @@ import pytest
 
 from msmqwire.capture import TABLES, table_columns
 from tests.cli.support import EXAMPLES, msmqwire, refused, run
+from tests.effort import long_cases
 
 duckdb = pytest.importorskip("duckdb")
 SESSION = EXAMPLES / "message-session.pcap"
@@ -34,20 +35,24 @@ def test_rows_in_each_format(tmp_path: Path) -> None:
 
 STATEMENT_VALUES = [
     ("sum(packet_size)", 4928, "4928"),
-    ("avg(message_size) = 0", None, None),
-    ("2::HUGEINT ** 2 + 18446744073709551615::UBIGINT", None, None),
     ("18446744073709551615::UBIGINT", 18446744073709551615, "18446744073709551615"),
-    ("170141183460469231731687303715884105727", 170141183460469231731687303715884105727, None),
-    ("0.5::DOUBLE", 0.5, "0.5"),
     ("'nan'::DOUBLE", "nan", "nan"),
     ("[1.50::DECIMAL(5, 2), NULL]", [1.5, None], '"[1.50,null]"'),
-    ("DATE '2024-03-04'", "2024-03-04", "2024-03-04"),
-    ("TIME '10:00'", "10:00:00", "10:00:00"),
     ("TIMESTAMP '3000-01-01'", "3000-01-01T00:00:00.000000Z", "3000-01-01T00:00:00.000000Z"),
-    ("'a'::ENUM ('a', 'b')", "a", "a"),
     ("MAP {'k': 1}", [["k", 1]], None),
-    ("array_value(1, 2)", [1, 2], '"[1, 2]"'),
-    ("NULL", None, ""),
+    *long_cases(
+        [
+            ("avg(message_size) = 0", None, None),
+            ("2::HUGEINT ** 2 + 18446744073709551615::UBIGINT", None, None),
+            ("170141183460469231731687303715884105727", 170141183460469231731687303715884105727, None),
+            ("0.5::DOUBLE", 0.5, "0.5"),
+            ("DATE '2024-03-04'", "2024-03-04", "2024-03-04"),
+            ("TIME '10:00'", "10:00:00", "10:00:00"),
+            ("'a'::ENUM ('a', 'b')", "a", "a"),
+            ("array_value(1, 2)", [1, 2], '"[1, 2]"'),
+            ("NULL", None, ""),
+        ]
+    ),
 ]
 
 

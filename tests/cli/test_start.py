@@ -36,12 +36,19 @@ def test_help_and_version_import_little(arguments: list[str]) -> None:
 
 
 _READING = [
-    *(["decode", "-T", format] for format in ("json", "brief", "table")),
-    ["decode", "-T", "csv", "--table", "notifications"],
-    ["summary"],
-    ["detect"],
+    ["decode", "-T", "table"],
     ["report", "-o", "-"],
-    ["sql", "SELECT * FROM messages"],
+    *(
+        pytest.param(arguments, marks=pytest.mark.long)
+        for arguments in (
+            ["decode", "-T", "json"],
+            ["decode", "-T", "brief"],
+            ["decode", "-T", "csv", "--table", "notifications"],
+            ["summary"],
+            ["detect"],
+            ["sql", "SELECT * FROM messages"],
+        )
+    ),
 ]
 
 
@@ -123,6 +130,7 @@ def test_bash_completes(words: list[str], completed: set[str], tmp_path: Path) -
     assert {each.strip() for each in done.stdout.splitlines()} == completed, done.stderr
 
 
+@pytest.mark.long
 def test_completion_into_a_pipe_that_closes() -> None:
     pytest.importorskip("shtab")
     reader, writer = os.pipe()

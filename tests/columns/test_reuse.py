@@ -208,6 +208,7 @@ def test_a_refused_call_leaves_the_batch_as_it_was(kind: Format, options: dict[s
     kind.assert_rows(payloads_of(kind), out)
 
 
+@pytest.mark.long
 @one_format_first
 def test_threads_cannot_meet_in_a_batch(kind: Format) -> None:
     """The kernel runs without the GIL: who comes while it writes is refused, to write as to export."""
@@ -250,6 +251,7 @@ print(failed)
 """
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="needs RLIMIT_AS and /proc")
 @one_format_first
 def test_a_batch_survives_a_lack_of_memory(kind: Format) -> None:

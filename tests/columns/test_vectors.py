@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 import re
-from itertools import combinations
+from operator import itemgetter
 from typing import Any
 
 import pytest
@@ -19,7 +19,7 @@ from tests.vectors import Vector
 VECTORS = [(kind, vector) for kind in FORMATS for vector in kind.vectors]
 TAILS = (b"\0", b"\0\0", b"\xff" * 3, bytes(4), b"\xff" * 8, bytes(19), bytes(60))
 #: Of how many vectors the short run takes one, where the long run takes all: the oracle of messages is slow.
-SHARES = {"topology": 4, "notifications": 8, "messages": 16, "sessions": 16}
+SHARES = {"topology": 8, "notifications": 16, "messages": 32, "sessions": 32}
 
 
 def named(at: int, long: bool = False) -> Any:
@@ -74,9 +74,12 @@ def test_in_batches(kind: Format) -> None:
 @each_format
 def test_those_that_differ_are_not_equal(kind: Format) -> None:
     found = [(kind.decode(data), kind.read(data)) for data in kind.packets if kind is kind.read_as(data)]
-    values = [(packet, compared(kind, outcome)) for packet, outcome in found if not isinstance(packet, Fault)]
-    for (packet, value), (other, other_value) in combinations(values, 2):
-        assert value == other_value or packet != other
+    values = [(compared(kind, outcome), packet) for packet, outcome in found if not isinstance(packet, Fault)]
+    # The next ones in order differ least
+    values.sort(key=itemgetter(0))
+    for at, (value, packet) in enumerate(values):
+        for other_value, other in values[at + 1 : at + 9]:
+            assert value == other_value or packet != other
 
 
 def compared(kind: Format, outcome: Any) -> str:

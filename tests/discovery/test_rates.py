@@ -69,6 +69,7 @@ def test_the_network_answered_least_recently_is_forgotten() -> None:
     assert buckets.take(2, 4)  # the one that was forgotten
 
 
+@pytest.mark.long
 def test_memory_does_not_grow_with_the_number_of_sources() -> None:
     buckets = TokenBuckets(Rate(1, 1), prefix=24, capacity=1000)
     addresses = random.Random(7)

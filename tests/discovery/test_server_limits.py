@@ -201,6 +201,7 @@ def test_what_is_not_answered_takes_nothing() -> None:
     assert ours.receive(V1, CLIENT, 0) == V3
 
 
+@pytest.mark.long
 def test_by_default_a_flood_is_answered_1000_times_a_second() -> None:
     """Many networks for ten seconds, each below its own rate."""
     ours = DiscoveryServer(site())

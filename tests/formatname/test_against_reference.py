@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from msmqwire.formatname import parse_batch
+from tests.effort import long_cases
 from tests.formatname.answers import of_batch, of_parse, of_reference
 from tests.reference.formatname_cases import NAMES, PATH_NAMES, cases, mutations
 
@@ -27,14 +28,14 @@ def assert_agreement(texts: list[str], **options: Any) -> None:
         assert got == answer, text
 
 
-@pytest.mark.parametrize(
-    "name", [*NAMES[::4], *(pytest.param(name, marks=pytest.mark.long) for name in NAMES if name not in NAMES[::4])]
-)
+@pytest.mark.parametrize("name", [*NAMES[::8], *long_cases(name for name in NAMES if name not in NAMES[::8])])
 def test_every_mutation_of_one_character(name: str) -> None:
     assert_agreement([name, "", *mutations(name)], spx=True, extended=True, http_slashes=True)
 
 
-@pytest.mark.parametrize("name", PATH_NAMES, ids=range(len(PATH_NAMES)))
+@pytest.mark.parametrize(
+    "name", [*PATH_NAMES[::3], *long_cases(name for name in PATH_NAMES if name not in PATH_NAMES[::3])]
+)
 def test_every_mutation_of_one_character_of_a_path_name(name: str) -> None:
     assert_agreement(list(mutations(name)), path_names=True)
 

@@ -108,6 +108,7 @@ def encodings(word: str) -> Iterator[bytes]:
             yield text.encode(encoding, "surrogatepass")
 
 
+@pytest.mark.long
 def test_no_name_that_went_in_comes_out(tmp_path: Path) -> None:
     """Every word, GUID and address of every row is searched for in the output, in each encoding."""
     frames, port = [], 20000

@@ -19,6 +19,7 @@ from msmqwire.insight.layouts import byte_map
 from msmqwire.insight.pseudonyms import Pseudonyms
 from tests.capture import build
 from tests.cli.support import run
+from tests.effort import long_cases
 from tests.insight.captures import FIRST, WRITER, datagram, message, stream
 from tests.insight.captures import write as write_capture
 from tests.mqcn.test_statements import QUEUE, body_bytes, message_bytes, update_bytes
@@ -195,7 +196,9 @@ def test_packets_that_lost_bytes_keep_what_is_whole(tmp_path: Path) -> None:
         assert secret not in output
 
 
-@pytest.mark.parametrize("headers", ["every-header", "soap", "multiple-queues", "F7-user-message", "order-ack"])
+@pytest.mark.parametrize(
+    "headers", ["every-header", "order-ack", *long_cases(["soap", "multiple-queues", "F7-user-message"])]
+)
 def test_a_packet_cut_anywhere_keeps_its_fault(headers: str) -> None:
     packet = get("mqqb", headers).data
     for size in range(0, len(packet), 1 if len(packet) < 800 else 16):

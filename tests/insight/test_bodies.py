@@ -99,6 +99,7 @@ def test_what_is_known_of_a_message() -> None:
     assert str(body_kind(b"\1\1\2", notification=True)) == "notification"
 
 
+@pytest.mark.long
 def test_bytes_of_chance_are_binary_or_text() -> None:
     rng = random.Random(40)
     kinds = [str(body_kind(rng.randbytes(40))) for _ in range(2000)]

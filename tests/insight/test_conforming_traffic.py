@@ -35,6 +35,8 @@ NETWORK = "10.20.0.0/16"
 BROADCAST = "10.20.255.255"
 SITES = [UUID(int=number) for number in (7, 8)]
 ENTERPRISE, NIL = UUID(int=6), UUID(int=0)
+#: Each example is a capture of several conversations
+EFFORT = settings(max_examples=min(40, settings().max_examples // 2))
 
 
 @st.composite
@@ -143,7 +145,7 @@ def check_findings(frames: list[bytes], path: Path) -> None:
     assert wrong == []
 
 
-@settings(max_examples=40)
+@EFFORT
 @given(st.lists(discovery() | session(), max_size=6))
 def test_conforming_traffic_has_no_findings(conversations: list[list[bytes]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -155,7 +157,7 @@ def test_conforming_traffic_has_no_findings(conversations: list[list[bytes]]) ->
                 assert not any(batch.column("violations").to_pylist()), table
 
 
-@settings(max_examples=40)
+@EFFORT
 @given(st.lists(discovery() | session(), min_size=1, max_size=3), st.data())
 def test_a_part_of_conforming_traffic_has_no_findings(conversations: list[list[bytes]], data: st.DataObject) -> None:
     """A capture that begins in a connection, lost frames, or has one direction."""

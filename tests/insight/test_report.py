@@ -21,6 +21,7 @@ from msmqwire.insight.report import page
 from msmqwire.mqqb.message_classes import MEANINGS
 from msmqwire.wire.codes import FAULTS
 from tests.cli.support import msmqwire, run
+from tests.effort import first_of
 from tests.insight.captures import EXAMPLES, FIRST, SECOND, WRITER, datagram, message, stream, write
 from tests.insight.test_detect import DOTNET
 from tests.notification.sent import captured_packets
@@ -252,6 +253,7 @@ def test_a_browser_sorts_tables(tmp_path: Path) -> None:
     assert "aria-sort=" not in re.sub(r"<(style|script)>.*?</\1>", "", browse(path, "--dump-dom"), flags=re.DOTALL)
 
 
+@pytest.mark.long
 def test_a_narrow_browser_scrolls_tables_alone(tmp_path: Path) -> None:
     path = tmp_path / "report.html"
     text = re.sub(r"<meta http-equiv[^>]*>", "", report(path, *EXAMPLES))  # its lines have SHA-256
@@ -302,7 +304,7 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
-@pytest.mark.parametrize("command", ["summary", "detect", "report"])
+@pytest.mark.parametrize("command", first_of(["report", "summary", "detect"]))
 def test_pandas_is_not_needed(command: str, tmp_path: Path) -> None:
     """Without it Arrow makes no Python values of times in nanoseconds."""
     output = tmp_path / "out.json"

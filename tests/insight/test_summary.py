@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +28,8 @@ def rows(summary: Summary, name: str, *columns: str) -> list[tuple[Any, ...]]:
     return [tuple(row.values()) for row in summary.section(name).select(list(columns)).to_pylist()]
 
 
-@pytest.fixture
-def busy(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def busy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Messages of three queue managers to several queues, acknowledgments, one message twice, one through a router."""
     frames = []
     for number in range(300):
@@ -39,7 +40,7 @@ def busy(tmp_path: Path) -> Path:
         frames += stream([packet], client=f"10.0.0.{number % 3}", port=30000 + number)
     frames += stream([message(FIRST, number=9999), message(FIRST, number=9999)], client="10.0.0.9")
     frames += stream([hopped(message(FIRST, number=7), 2)], client="10.0.0.5")
-    return write(tmp_path / "busy.pcap", frames)
+    return write(tmp_path_factory.mktemp("busy") / "busy.pcap", frames)
 
 
 # Each section as SQL over the decoded tables: the columns to compare, a condition on the section, and the query
@@ -141,20 +142,26 @@ def test_every_section_is_compared() -> None:
     assert SQL.keys() == SECTIONS.keys()
 
 
-@pytest.mark.parametrize("name", SQL)
-def test_totals_are_those_of_sql(busy: Path, name: str) -> None:
+@pytest.fixture(scope="module")
+def everything(busy: Path) -> Iterator[tuple[duckdb.DuckDBPyConnection, Summary]]:
+    """The tables of all captures, and their summary."""
     batches: dict[str, list[pa.RecordBatch]] = {table: [] for table in COLUMNS}
     for table, batch in read_tables([busy, *EXAMPLES], guid="text"):
         batches[table].append(batch)
-    columns, condition, query = SQL[name]
     with duckdb.connect() as connection:
         connection.execute("SET TimeZone = 'UTC'")
         for table, found in batches.items():
             connection.register(table, pa.Table.from_batches(found))
-        connection.register("section", summary_of([busy, *EXAMPLES]).section(name))
-        ours = connection.sql(f"SELECT {', '.join(columns)} FROM section WHERE {condition}").fetchall()
-        expected = connection.sql(query).fetchall()
-    assert sorted(ours, key=str) == sorted(expected, key=str)
+        yield connection, summary_of([busy, *EXAMPLES])
+
+
+@pytest.mark.parametrize("name", SQL)
+def test_totals_are_those_of_sql(everything: tuple[duckdb.DuckDBPyConnection, Summary], name: str) -> None:
+    connection, summary = everything
+    columns, condition, query = SQL[name]
+    connection.register("section", summary.section(name))
+    ours = connection.sql(f"SELECT {', '.join(columns)} FROM section WHERE {condition}").fetchall()
+    assert sorted(ours, key=str) == sorted(connection.sql(query).fetchall(), key=str)
     assert ours
 
 

@@ -60,7 +60,7 @@ def tshark(script: Path, capture: Path, *fields: str) -> list[dict[str, list[str
 def dissected(script: Path, capture: Path) -> dict[str, list[str]]:
     """The values of each field with a column, in the order of the frames."""
     fields = sorted({f"msmq.{name}.{field.column}" for name in PACKETS for field in LAYOUTS[name] if field.column})
-    fields += ["msmq.messages.destination_queue", "msmq.messages.body_text"]
+    fields += ["msmq.messages.destination_queue", "msmq.messages.body_text", "msmq.notifications.version"]
     layers = tshark(script, capture, *fields)
     return {field: [value for layer in layers for value in layer.get(field, [])] for field in fields}
 
@@ -127,24 +127,22 @@ def test_tshark_shows_queues_and_texts(script: Path, vectors: Path) -> None:
     assert compared >= 3
 
 
-@pytest.mark.parametrize(
-    ("body_type", "body", "text"),
-    [
+def test_tshark_shows_texts_beyond_ascii(script: Path, tmp_path: Path) -> None:
+    bodies = [
         (0, "<a>Grüße 東京 😀</a>".encode(), "<a>Grüße 東京 😀</a>"),
         (30, "Grüße".encode(), "Grüße"),
         (30, "Grüße".encode("latin-1"), None),
         (0, b"<a>\xff</a>", None),
         (8, "Grüße 東京 😀".encode("utf-16-le"), "Grüße 東京 😀"),
-    ],
-)
-def test_tshark_shows_texts_beyond_ascii(
-    script: Path, tmp_path: Path, body_type: int, body: bytes, text: str | None
-) -> None:
-    packet = mqqb.encode(mqqb.UserMessage(destination_queue="DIRECT=OS:a\\b", body=body, body_type=body_type))
-    capture = write_capture(tmp_path / "x.pcap", [segment(packet, 1)])
-    assert [row["body_text"] for row in rows_of("messages", capture)] == [text]
-    (layer,) = tshark(script, capture, "msmq.messages.body_text")
-    assert layer.get("msmq.messages.body_text", [None]) == [text]
+    ]
+    messages = [
+        mqqb.UserMessage(destination_queue=r"DIRECT=OS:a\b", body=body, body_type=kind) for kind, body, _ in bodies
+    ]
+    frames = [segment(mqqb.encode(each), 1, source=20000 + at) for at, each in enumerate(messages)]
+    capture = write_capture(tmp_path / "x.pcap", frames)
+    assert [row["body_text"] for row in rows_of("messages", capture)] == [text for _, _, text in bodies]
+    layers = tshark(script, capture, "msmq.messages.body_text")
+    assert [layer.get("msmq.messages.body_text", [None]) for layer in layers] == [[text] for _, _, text in bodies]
 
 
 def notified(path: Path, bodies: Iterable[bytes]) -> Path:
@@ -213,11 +211,8 @@ def test_a_malformed_notification_is_no_error_of_lua(script: Path, tmp_path: Pat
 
 def test_notifications_are_those_that_can_be_read(script: Path) -> None:
     for capture in EXAMPLES:
-        rows = rows_of("messages", capture)
-        shown = [layer for layer in tshark(script, capture, "msmq.notifications.version") if layer]
-        assert sum(map(len, (layer["msmq.notifications.version"] for layer in shown))) == [
-            row["notification"] for row in rows
-        ].count("plain")
+        plain = [row for row in rows_of("messages", capture) if row["notification"] == "plain"]
+        assert len(dissected(script, capture)["msmq.notifications.version"]) == len(plain)
 
 
 def test_tshark_shows_what_is_truncated(script: Path, tmp_path: Path) -> None:
@@ -241,15 +236,17 @@ def test_a_frame_cut_anywhere_is_no_error_of_lua(script: Path, tmp_path: Path) -
     assert shown == [2] * len(packet) + [1] * len(packet)
 
 
-@pytest.mark.parametrize("size", [0x400001, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF])
-def test_a_size_above_the_limit_is_shown_at_once(script: Path, tmp_path: Path, size: int) -> None:
-    packet = message()
-    frames = [segment(packet + packet[:8] + size.to_bytes(4, "little") + packet[12:], 1)]
-    (layer,) = tshark(
-        script, write_capture(tmp_path / "x.pcap", frames), "msmq.messages.packet_size", "_ws.expert.message"
-    )
-    assert layer["msmq.messages.packet_size"] == [str(len(packet)), str(size)]
-    assert layer["_ws.expert.message"][0].startswith("too_large: ")
+def test_a_size_above_the_limit_is_shown_at_once(script: Path, tmp_path: Path) -> None:
+    packet, sizes = message(), (0x400001, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF)
+    frames = [
+        segment(packet + packet[:8] + size.to_bytes(4, "little") + packet[12:], 1, source=20000 + at)
+        for at, size in enumerate(sizes)
+    ]
+    capture = write_capture(tmp_path / "x.pcap", frames)
+    layers = tshark(script, capture, "msmq.messages.packet_size", "_ws.expert.message")
+    for layer, size in zip(layers, sizes, strict=True):
+        assert layer["msmq.messages.packet_size"] == [str(len(packet)), str(size)]
+        assert layer["_ws.expert.message"][0].startswith("too_large: ")
 
 
 @pytest.mark.parametrize("layout", PACKETS)

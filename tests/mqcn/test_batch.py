@@ -117,6 +117,7 @@ def test_a_count_of_four_thousand_million_allocates_nothing(propid: int, count: 
     assert fault_entries(batch) == [(row, "bad_count", "PropertyValue[0]", 65) for row in range(100)]
 
 
+@pytest.mark.long
 def test_255_updates_of_255_properties() -> None:
     head = b"\1\1" + bytes(56) + b"\xff" + struct.pack("<I", 115) + struct.pack("<I", 105) * 254
     updates = [head + bytes(16) + struct.pack("<254I", *range(i, i + 254)) for i in range(255)]
@@ -325,6 +326,7 @@ def test_encode_batch_takes_the_options_of_encode(closing_space: bool) -> None:
     assert row <= caught.value.row < row + max(1, len(messages[wrong].updates))
 
 
+@pytest.mark.long
 def test_path_names_of_every_length_with_any_unit_at_any_place() -> None:
     """They are searched and judged sixteen code units at a time, 64 at once."""
     names = []

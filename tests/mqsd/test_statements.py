@@ -328,15 +328,17 @@ def test_names_are_not_empty() -> None:
 @row("SDW-25")
 def test_every_other_code_unit_is_legal() -> None:
     legal = [unit for unit in range(0x10000) if unit not in (0, 0x2C)]
-    datas = [listing(units("10") + struct.pack("<HH", unit, 0)) for unit in legal]
-    batch = mqsd.decode_batch(datas, strict=True)
+    names = [units("10") + struct.pack("<H", unit) for unit in legal]
+    lists = [units(",").join(names[at : at + 500]) + bytes(2) for at in range(0, len(names), 500)]
+    batch = mqsd.decode_batch([listing(each) for each in lists], strict=True)
     assert not len(batch.faults)
-    names = batch["servers"].values["name"]
-    assert b"".join(names[i].tobytes() for i in range(len(legal))) == struct.pack(f"<{len(legal)}H", *legal)
+    found = batch["servers"].values["name"]
+    assert b"".join(found[i].tobytes() for i in range(len(legal))) == struct.pack(f"<{len(legal)}H", *legal)
     for unit in (0x0001, 0x0100, 0x012C, 0xD800, 0xDFFF, 0xFEFF, 0xFFFF):
-        packet = reply(datas[legal.index(unit)])
+        data = listing(units("10") + struct.pack("<HH", unit, 0))
+        packet = reply(data)
         assert packet.servers[0].name == chr(unit)
-        assert mqsd.encode(packet) == datas[legal.index(unit)]
+        assert mqsd.encode(packet) == data
     for illegal in "\0,":
         with pytest.raises(EncodeError):
             mqsd.encode(make_reply(responding_site_id=C, servers=[(f"a{illegal}b", True, False)]))

@@ -16,7 +16,7 @@ import pytest
 from msmqwire import mqqb, net
 from msmqwire.net.host_addresses import bind_all
 from msmqwire.session import Settings
-from tests.cli.support import COMMAND, process
+from tests.cli.support import COMMAND, msmqwire
 from tests.net.hosts import Hosts
 from tests.net.session_wire import free_port
 from tests.system_programs import require_program
@@ -139,10 +139,10 @@ def test_what_is_no_name_is_one_line(host: str) -> None:
     for option in ((), ("--ping",)):
         # The host of a direct name, but for the dot, which is this computer there
         target = ["DIRECT=OS:a\\q", "--host", host] if host == "." else [f"DIRECT=OS:{host}\\q"]
-        done = process("send", *target, "--text", "x", "--timeout", "0.3", *option)
+        done = msmqwire("send", *target, "--text", "x", "--timeout", "0.3", *option)
         assert done.returncode == 1
         assert done.stderr.decode().endswith(f"cannot connect to {host} port 1801: not the name of a host\n")
-    done = process("receive", "--listen", host)
+    done = msmqwire("receive", "--listen", host)
     assert (done.returncode, done.stderr.decode()) == (
         1,
         f"msmqwire: cannot listen on {host} port 1801: not the name of a host\n",

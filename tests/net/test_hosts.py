@@ -170,6 +170,7 @@ def test_server_on_the_clients_own_host(hosts: Hosts) -> None:
     assert sources(found) == [("10.71.2.25:1801", "10.71.2.25/24")]
 
 
+@pytest.mark.long
 def test_network_by_its_names(hosts: Hosts) -> None:
     with servers(hosts, far=own_site) as requests:
         for name in ("eth1", "10.71.2.25", "10.71.2.25/24", "10.71.2.0/24"):

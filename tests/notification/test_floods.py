@@ -99,6 +99,7 @@ def test_the_last_genuine_message_to_each_queue_counts(count: int) -> None:
     assert processor.queue_manager == p.HERE
 
 
+@pytest.mark.long
 def test_what_a_flood_takes_is_given_back() -> None:
     (sent,) = flood(2_000)
     batches = [sent[at : at + 250] for at in range(0, len(sent), 250)]

@@ -90,4 +90,4 @@ class ProcessorMachine(m.BesideItsOracle):
 
 
 TestProcessor = ProcessorMachine.TestCase
-TestProcessor.settings = settings(max_examples=60, stateful_step_count=30)
+TestProcessor.settings = settings(max_examples=min(60, settings().max_examples), stateful_step_count=30)

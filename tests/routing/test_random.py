@@ -15,7 +15,7 @@ from tests.reference.routing import Enterprise, Machine, share_site
 from tests.reference.routing_cases import disordered, enterprise
 from tests.routing.enterprises import directory_of
 
-CASES, PARTS = 2400, 6
+CASES, PARTS = 2400, 12
 each_part = pytest.mark.parametrize(
     "part", [0, *(pytest.param(part, marks=pytest.mark.long) for part in range(1, PARTS))]
 )
@@ -54,8 +54,8 @@ def test_tables_have_the_least_cost(part: int) -> None:
             assert dict(table) == {site: table.row(site).next_hop_site_id for site in expected}  # type: ignore[union-attr]
             rows += len(expected)
             ties += len({way.cost for way in expected.values()}) < len(expected)
-    assert rows > 1500
-    assert ties > 150
+    assert rows > 750
+    assert ties > 75
 
 
 @each_part
@@ -69,8 +69,8 @@ def test_next_hops_are_those_of_the_oracle(part: int) -> None:
                 assert hops(router, source, destination) == expected
                 answers += bool(expected)
                 failures += not expected
-    assert answers > 8000
-    assert failures > 800
+    assert answers > 4000
+    assert failures > 400
 
 
 @each_part
@@ -83,7 +83,7 @@ def test_hops_reach_the_destination_without_a_loop(part: int) -> None:
             for source in case.machines:
                 if source.id != destination.id:
                     arrived += follow(case, router, source, destination, ())
-    assert arrived > 8000
+    assert arrived > 4000
 
 
 def test_disorder() -> None:

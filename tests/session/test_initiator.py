@@ -235,6 +235,7 @@ def test_window(own: int, theirs: int, expected: int) -> None:
     assert identifiers(initiator) == [expected + 1]
 
 
+@pytest.mark.long
 def test_the_receiver_remembers_all_that_is_sent_again() -> None:
     initiator = open_initiator(Initiator(OWN, settings=Settings(window_size=65_535)), window_size=65_535)
     for _ in range(12_000):

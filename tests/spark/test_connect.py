@@ -15,7 +15,6 @@ import pyarrow.parquet as parquet
 import pytest
 from pyspark.errors import AnalysisException, PythonException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.connect.session import SparkSession as ConnectSession
 
 from msmqwire import spark as msmq
 from msmqwire.capture import TABLES
@@ -64,12 +63,19 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield f"sc://{started[1]}"
 
 
+def session_of(server: str) -> Any:
+    """A new session; every run collects this file, and the modules of Connect take a quarter of a second to import."""
+    from pyspark.sql.connect.session import SparkSession as ConnectSession
+
+    return ConnectSession.builder.remote(server).create()
+
+
 @pytest.fixture(scope="module")
 def connect(server: str) -> Iterator[SparkSession]:
     """A session whose functions are Connect's, beside the classic one that this process may have."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SPARK_CONNECT_MODE_ENABLED", "1")
-        session: Any = ConnectSession.builder.remote(server).create()
+        session = session_of(server)
         session.conf.set("spark.sql.session.timeZone", "UTC")
         yield session
         session.stop()
@@ -136,7 +142,7 @@ def test_a_killed_worker_loses_and_doubles_nothing(connect: SparkSession, tmp_pa
 def test_the_data_source_is_found_and_can_be_registered(server: str, connect: SparkSession) -> None:
     with read_table(CAPTURES, "topology") as reader:
         there = sum(batch.num_rows for batch in reader)
-    fresh: Any = ConnectSession.builder.remote(server).create()
+    fresh = session_of(server)
     try:
         assert fresh.read.format("msmq").load(CAPTURES).count() == there > 0
     finally:

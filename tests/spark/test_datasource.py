@@ -72,7 +72,9 @@ def test_a_narrower_schema_gives_its_columns_in_its_order(spark: SparkSession) -
     assert_rows(frame, OTHER)
 
 
-@pytest.mark.parametrize("kind", ["captures", "lake", "stream"])
+@pytest.mark.parametrize(
+    "kind", ["captures", *(pytest.param(each, marks=pytest.mark.long) for each in ("lake", "stream"))]
+)
 def test_columns_of_a_schema_are_named_in_any_case(spark: SparkSession, tmp_path: Path, kind: str) -> None:
     """As everywhere in Spark; the rows have the names that the schema has."""
     schema, columns = "FILE string, Time_NS bigint, TYPE string", ["FILE", "Time_NS", "TYPE"]
@@ -175,6 +177,7 @@ def test_the_setting_of_spark_about_corrupt_files_is_honoured(spark: SparkSessio
         load(session, paths, ignoreCorruptFiles="false").count()
 
 
+@pytest.mark.long
 def test_tables_in_any_case(spark: SparkSession) -> None:
     assert load(spark, LOCAL, table="TOPOLOGY").collect() == load(spark, LOCAL).collect()
 
@@ -197,7 +200,7 @@ def test_files_are_chosen_by_name_and_time(spark: SparkSession, tmp_path: Path) 
     "clauses",
     [
         "OPTIONS (`table` 'sessions', ports '1801') LOCATION '{}'",
-        "OPTIONS (path '{}', TABLE 'sessions', ports 1801)",
+        pytest.param("OPTIONS (path '{}', TABLE 'sessions', ports 1801)", marks=pytest.mark.long),
     ],
 )
 def test_a_table_of_a_catalog_keeps_its_options(spark: SparkSession, clauses: str) -> None:
@@ -247,6 +250,7 @@ def test_mistakes_are_reported_before_anything_is_read(
         load(spark, path, schema, **options).collect()
 
 
+@pytest.mark.long
 def test_ports(spark: SparkSession) -> None:
     """Port 53 in place of 1801: DNS packets are no discovery packets, and their rows say so."""
     rows = as_dicts(load(spark, LOCAL, ports="53"))

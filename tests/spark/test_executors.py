@@ -8,21 +8,25 @@ import re
 import subprocess
 import sys
 import venv
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+import pandas
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
 import msmqwire
+from msmqwire.spark import pipeline
 from msmqwire.spark.executors import cloudpickle, sent
-from msmqwire.spark.functions import decode_frame
+from msmqwire.spark.functions import decode_frame, decoder_udf, guid_text_udf
 from msmqwire.spark.functions.decoder import Decoder, GuidFormatter, TableFunction
 from msmqwire.spark.functions.pandas_forms import pandas_body
 from msmqwire.spark.source.datasource import MsmqDataSource, registered
-from tests.spark.captures import ROOT
+from msmqwire.spark.streams import read_streams
+from tests.spark.captures import ROOT, SESSION
 from tests.spark.submit import HOME, spark_submit
 from tests.spark.test_local_cluster import copy_distribution
 
@@ -74,6 +78,20 @@ def test_objects_are_refused(tmp_path: Path, version: str | None, found: str) ->
         )
         assert done.returncode == 1, use
         assert re.fullmatch(said(found), done.stderr.decode().splitlines()[-1]), use
+
+
+def test_spark_does_not_warn_of_pandas(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It does so of version 3, with which functions of all forms, frames, streams and the pipeline work."""
+    monkeypatch.setattr(pandas, "__version__", "3.0.0")
+    payloads = spark.createDataFrame([(b"payload",)], "payload binary")
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", "PySpark does not yet", FutureWarning)
+        forms: tuple[Literal["arrow", "pandas"], ...] = ("arrow", "pandas")
+        for form in forms:
+            payloads.select(decoder_udf("topology", form=form)("payload"), guid_text_udf(form=form)("payload"))
+        decode_frame(payloads, "payload", "topology")
+        read_streams(spark, SESSION)
+        pipeline.run(spark, SESSION, tmp_path / "lake")
 
 
 def test_workers_do_not_walk_the_package_after_each_task(spark: SparkSession) -> None:

@@ -33,6 +33,7 @@ from msmqwire.spark.functions import (
 )
 from msmqwire.spark.schema import convert, spark_columns
 from tests import vectors
+from tests.effort import first_of, long_cases
 from tests.reference import formatname_cases, mqcn_cases, mqqb_cases, mqsd_cases
 from tests.spark.rows import as_dicts, notification_rows, topology_rows
 
@@ -133,8 +134,14 @@ def frame_of(spark: SparkSession, table: str, payloads: list[Any]) -> DataFrame:
 # --- The rows ---
 
 
-@pytest.mark.parametrize("options", [False, True], ids=["defaults", "options"])
-@pytest.mark.parametrize("table", FUNCTIONS)
+@pytest.mark.parametrize(
+    ("table", "options"),
+    [
+        *((table, False) for table in FUNCTIONS),
+        ("topology", True),
+        *long_cases((table, True) for table in FUNCTIONS if table != "topology"),
+    ],
+)
 def test_functions_give_the_rows_of_the_batch_functions(small_batches: SparkSession, table: str, options: bool) -> None:
     payloads, function = given(table), FUNCTIONS[table]
     settings: dict[str, Any] = {**OPTIONS[table], "guid": "binary"} if options else {}
@@ -167,7 +174,7 @@ def test_frames_and_table_functions_give_the_same_rows(small_batches: SparkSessi
     assert in_sql.toArrow().to_pylist() == batch_rows(table, payloads)[0]
 
 
-@pytest.mark.parametrize("table", DECODE)
+@pytest.mark.parametrize("table", ["notifications", *long_cases(table for table in DECODE if table != "notifications")])
 def test_some_columns_and_binary_guids(small_batches: SparkSession, table: str) -> None:
     payloads = given(table)
     frame = frame_of(small_batches, table, payloads)
@@ -185,7 +192,7 @@ def test_some_columns_and_binary_guids(small_batches: SparkSession, table: str) 
     assert in_sql.toArrow().to_pylist() == expected
 
 
-@pytest.mark.parametrize("guid", ["text", "binary"])
+@pytest.mark.parametrize("guid", first_of(["text", "binary"]))
 def test_vectors_give_the_rows_of_the_oracle(spark: SparkSession, guid: Any) -> None:
     """Spark's types are those that the slow decoders call for."""
     packets = payload_frame(spark, [*PACKETS, None, b""], 2)
@@ -206,7 +213,7 @@ def test_an_untyped_null_is_null(registered: SparkSession) -> None:
     assert list(row) == [None] * len(names)
 
 
-@pytest.mark.parametrize("form", ["arrow", "pandas"])
+@pytest.mark.parametrize("form", first_of(["arrow", "pandas"]))
 def test_sql_from_a_message_to_its_changes(spark: SparkSession, form: Any) -> None:
     msmq.register(spark, form=form)
     queue = f"PRIVATE={uuid.UUID(int=1)}\\"
@@ -269,7 +276,7 @@ def test_columns_not_requested_are_not_shipped(spark: SparkSession) -> None:
         assert list(evaluated.resultAttrs().head().dataType().fieldNames()) == members
 
 
-@pytest.mark.parametrize("form", ["arrow", "pandas"])
+@pytest.mark.parametrize("form", first_of(["arrow", "pandas"]))
 def test_text_of_guids(spark: SparkSession, form: Any) -> None:
     guids = [uuid.uuid5(uuid.NAMESPACE_OID, str(number)) for number in range(50)]
     values = [(guid.bytes, guid.bytes_le) for guid in guids]

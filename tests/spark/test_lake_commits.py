@@ -140,6 +140,7 @@ def test_overlapping_runs_at_once(first: Path, tmp_path: Path) -> None:
     assert contents(lake) == expected(everything)
 
 
+@pytest.mark.long
 def test_a_killed_process(first: Path, tmp_path: Path) -> None:
     lake = Path(shutil.copytree(first, tmp_path / "lake"))
     assert in_processes((run_and_die, (str(lake), SECOND, 20))) == [-signal.SIGKILL]
@@ -179,6 +180,7 @@ def test_a_foreign_optimize_loses_and_doubles_nothing(first: Path, tmp_path: Pat
     assert contents(lake) == expected({**SECOND, "a": 9})
 
 
+@pytest.mark.long
 def test_a_lake_stays_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After many runs every table has few files, and a run reads only the last plan."""
     monkeypatch.setattr("msmqwire.spark.lake.commit._MERGED", {4: 1 << 20})

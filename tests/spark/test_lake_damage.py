@@ -13,6 +13,7 @@ from msmqwire.spark import lake as lakes
 from msmqwire.spark.lake import LakeError
 from msmqwire.spark.lake.commit import Lake
 from msmqwire.spark.lake.storage import Storage
+from tests.effort import long_cases
 from tests.spark.lake_damage import IN_FILE, IN_LOG, active, delete_by_vector, entries, flip, lose_plans, spoil
 from tests.spark.lake_runs import Stopped, contents, expected, run, stop, stopped_at
 
@@ -47,7 +48,7 @@ def test_lost_entries_of_accounting_are_noticed(root: Path) -> None:
 
 
 @pytest.mark.parametrize("table", TABLES)
-@pytest.mark.parametrize("how", ["empty", "cut", "garbled", "gone"])
+@pytest.mark.parametrize("how", ["empty", "gone", *long_cases(["cut", "garbled"])])
 @pytest.mark.parametrize("at", [-1, -2])
 def test_a_log_that_cannot_be_read(
     root: Path, table: str, how: str, at: int, capsys: pytest.CaptureFixture[str]

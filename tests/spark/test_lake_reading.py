@@ -25,6 +25,7 @@ from msmqwire.spark.lake import LakeError
 from msmqwire.spark.lake.commit import Lake
 from msmqwire.spark.lake.storage import Storage
 from tests.capture import build
+from tests.effort import first_of
 from tests.spark.captures import CAPTURES, DAY, MONDAY, PRINTED, ROOT, frame
 from tests.spark.lake_runs import Stopped, expected, in_processes, move, run, stop, stopped_at
 from tests.spark.lakes import files_of, read
@@ -91,7 +92,7 @@ def test_files_are_chosen_by_day_time_and_capture(spark: SparkSession, root: Pat
         lake.read(spark, root, "accounting", since=0)
 
 
-@pytest.mark.parametrize("every", [1, 2])
+@pytest.mark.parametrize("every", first_of([2, 1]))
 def test_days_are_those_of_the_log(spark: SparkSession, root: Path, every: int) -> None:
     """Another program, which rewrites files, may give them paths without the day."""
     names = ["file", "frame", "day"]
@@ -119,6 +120,7 @@ def test_days_are_those_of_the_log(spark: SparkSession, root: Path, every: int) 
     assert len(files_of(root, "topology")) == 2
 
 
+@pytest.mark.long
 def test_times_before_1970(tmp_path: Path) -> None:
     """A bound in nanoseconds drops no file whose times in microseconds were rounded up."""
     capture = tmp_path / "old.pcapng"

@@ -23,6 +23,7 @@ from msmqwire.spark.lake.checksums import is_as_written
 from msmqwire.spark.lake.rewriting import parquet_file
 from msmqwire.spark.lake.storage import Storage
 from msmqwire.spark.lake.tables import LakeTable
+from tests.effort import first_of, long_cases
 from tests.spark.lake_damage import active, entries, flip, lose_plans, spoil
 from tests.spark.lake_runs import (
     SCHEDULES,
@@ -212,7 +213,9 @@ def test_a_log_with_a_checkpoint(root: Path, table: str) -> None:
     assert mended(root, wanted)
 
 
-@pytest.mark.parametrize("content", [b"{}", b"[]", b'{"version": -100000000, "size": 1}', b"[" * 200_000])
+@pytest.mark.parametrize(
+    "content", [b"{}", *long_cases([b"[]", b'{"version": -100000000, "size": 1}', b"[" * 200_000])]
+)
 def test_a_last_checkpoint_without_a_version(root: Path, content: bytes) -> None:
     DeltaTable(root / "topology").create_checkpoint()
     before = rows(root)
@@ -224,8 +227,8 @@ def test_a_last_checkpoint_without_a_version(root: Path, content: bytes) -> None
     assert rows(root) == before
 
 
-@pytest.mark.parametrize("content", [b"", None])
-@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("content", first_of([b"", None]))
+@pytest.mark.parametrize("table", first_of(TABLES))
 def test_a_last_checkpoint_of_a_log_that_was_cleaned_up(root: Path, table: str, content: bytes | None) -> None:
     """The checkpoint that it names is all that the log has of its files, so that it must stay."""
     DeltaTable(root / table).create_checkpoint()
@@ -281,7 +284,7 @@ def test_an_entry_far_after_the_others_is_deleted(root: Path, table: str) -> Non
     assert files(root) == before
 
 
-@pytest.mark.parametrize("table", ["topology", "faults"])
+@pytest.mark.parametrize("table", first_of(["topology", "faults"]))
 def test_a_lake_that_was_repaired_is_damaged_again(root: Path, table: str) -> None:
     """The plan of a repair is that of the runs before it too, and has nothing of what they wrote."""
     entries(root, "accounting")[-1].unlink()
@@ -427,6 +430,7 @@ def test_the_command(root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[s
         lakes.repair(tmp_path)
 
 
+@pytest.mark.long
 def test_a_log_of_which_only_an_entry_far_on_is_left(root: Path) -> None:
     """A log may begin with any version; the hundred million before it are not looked for."""
     first, *others = entries(root, "topology")

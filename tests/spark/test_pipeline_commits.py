@@ -127,6 +127,7 @@ def test_stopped_in_the_second_commit(case: Case, lake: Path, monkeypatch: pytes
     check(case, lake)
 
 
+@pytest.mark.long
 def test_refused_at_a_later_commit(case: Case, lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those before it stay."""
 

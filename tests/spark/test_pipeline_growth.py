@@ -153,6 +153,7 @@ def test_what_is_read_from_its_beginning(
     assert lakes.check(lake) == []
 
 
+@pytest.mark.long
 def test_a_compressed_capture_is_read_from_its_beginning(tmp_path: Path) -> None:
     data, path, lake = traffic(2), tmp_path / "growing.pcapng.gz", tmp_path / "lake"
     for size in (90_000, len(data)):

@@ -26,6 +26,7 @@ from msmqwire.spark.lake.commit import Lake
 from msmqwire.spark.lake.storage import Storage
 from msmqwire.spark.lake.tasks import Decoding, Numbered
 from msmqwire.spark.source.scan import Scan, ScanOptions
+from tests.effort import first_of
 from tests.spark.captures import CAPTURES, LOCAL, OTHER, ROOT, SESSION, large, packets, write_capture
 from tests.spark.lakes import accounts, files_of, read, rows, wanted
 from tests.spark.tasks import TASKS
@@ -71,7 +72,7 @@ def test_a_file_name_that_is_used_again(tmp_path: Path) -> None:
     assert rows(lake)[str(ring), 3] == 2
 
 
-@pytest.mark.parametrize("at_once", [256, 1])
+@pytest.mark.parametrize("at_once", first_of([256, 1]))
 def test_a_source_is_its_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int) -> None:
     """A copy adds nothing, in this run or in the next; touched, renamed and read from elsewhere it is the same.
 
@@ -240,6 +241,7 @@ def test_a_capture_that_is_gone_is_one_error() -> None:
     assert done.stderr.count("Traceback") == 1
 
 
+@pytest.mark.long
 def test_small_captures_share_files(tmp_path: Path) -> None:
     """One of them is replaced with other settings: the others stay as they are."""
     folder, lake = tmp_path / "captures", tmp_path / "lake"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import reduce
+from itertools import chain
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -33,7 +34,7 @@ def load(spark: SparkSession, captures: list[str]) -> DataFrame:
 
 
 def test_filters_of_a_query_are_not_those_of_others(spark: SparkSession, captures: list[str]) -> None:
-    """Over one DataFrame, with Spark's setting: one after the other, in one query, and without a filter."""
+    """Over one DataFrame, with Spark's setting: several in one query, another one after it, and without a filter."""
     pushing = spark.newSession()
     pushing.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     everything = load(pushing, captures)
@@ -43,9 +44,11 @@ def test_filters_of_a_query_are_not_those_of_others(spark: SparkSession, capture
         everything.where(text).select(lit(number).alias("number"), "src", "frame")
         for number, text in enumerate(CONDITIONS)
     ]
-    for number, query in enumerate(queries):
-        expected = [(number, row.src, row.frame) for row in unfiltered if row[str(number)]]
-        assert [tuple(row) for row in query.collect()] == expected != []
+    expected = [
+        [(number, row.src, row.frame) for row in unfiltered if row[str(number)]] for number in range(len(CONDITIONS))
+    ]
+    assert all(expected)
     together = reduce(DataFrame.union, queries).collect()
-    assert len(together) == sum(bool(row[str(number)]) for row in unfiltered for number in range(len(CONDITIONS)))
+    assert [tuple(row) for row in together] == list(chain(*expected))
+    assert [tuple(row) for row in queries[0].collect()] == expected[0]
     assert everything.count() == len(unfiltered) == 11

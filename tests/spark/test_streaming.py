@@ -81,12 +81,17 @@ def test_one_named_capture_that_was_just_begun(
     same(as_dicts(spark.read.parquet(str(tmp_path / "table"))), serial([capture]))
 
 
-@pytest.mark.parametrize("available_now", [False, True])
+@pytest.mark.parametrize("available_now", [False, pytest.param(True, marks=pytest.mark.long)])
 @pytest.mark.parametrize(
     ("schema", "options", "message"),
     [
         ("fil string", {}, "'fil': no such column of topology; it has file, "),
-        (None, {"lake": "lake"}, "lake: a lake is read by queries, not by streams; a stream reads captures"),
+        pytest.param(
+            None,
+            {"lake": "lake"},
+            "lake: a lake is read by queries, not by streams; a stream reads captures",
+            marks=pytest.mark.long,
+        ),
     ],
 )
 def test_streams_that_cannot_be_read(

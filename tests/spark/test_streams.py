@@ -21,6 +21,7 @@ from msmqwire.spark.source.scan import ScanOptions
 from msmqwire.spark.streams import read_streams
 from tests.capture import build
 from tests.capture.stream_oracle import FIN, SYN
+from tests.effort import long_cases
 from tests.spark.captures import ROOT
 from tests.spark.rows import as_dicts, read_table
 
@@ -74,11 +75,9 @@ def found(frame: DataFrame) -> list[dict[str, Any]]:
 @pytest.mark.parametrize(
     ("table", "cuts"),
     [
-        ("messages", (9,)),
-        ("messages", (5, 12, 14)),
         ("messages", EVERYWHERE),
         ("notifications", EVERYWHERE),
-        ("sessions", EVERYWHERE),
+        *long_cases([("messages", (9,)), ("messages", (5, 12, 14)), ("sessions", EVERYWHERE)]),
     ],
 )
 def test_a_session_cut_into_files(spark: SparkSession, tmp_path: Path, table: str, cuts: Sequence[int]) -> None:
@@ -159,7 +158,7 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     return files
 
 
-@pytest.mark.parametrize(("table", "partitions"), [("messages", None), ("messages", 3), ("sessions", 2)])
+@pytest.mark.parametrize(("table", "partitions"), [("messages", 3), *long_cases([("messages", None), ("sessions", 2)])])
 def test_many_streams(spark: SparkSession, many: list[str], table: str, partitions: int | None) -> None:
     expected = serial(many, table)
     alone = [row for file in many for row in serial([file], table)]
@@ -184,8 +183,7 @@ def test_columns_and_sources_are_those_asked_for(spark: SparkSession, many: list
 
 def test_large_captures_are_read_in_parts(spark: SparkSession, many: list[str]) -> None:
     assert max(Path(file).stat().st_size for file in many) > 60_000
-    for size in (30_000, "30k"):
-        assert found(read_streams(spark, many, split_size=size, partitions=2)) == serial(many, "messages")
+    assert found(read_streams(spark, many, split_size="30k", partitions=2)) == serial(many, "messages")
 
 
 def test_failfast_ends_the_job(spark: SparkSession, many: list[str], tmp_path: Path) -> None:

@@ -32,11 +32,13 @@ def test_on_this_machine(tmp_path: Path, form: str) -> None:
         run(tmp_path, NATIVE[platform.machine()], "cc")
 
 
+@pytest.mark.long
 def test_on_an_emulated_aarch64(tmp_path: Path) -> None:
     compiler, emulator = require_program("aarch64-linux-gnu-gcc"), require_program("qemu-aarch64")
     run(tmp_path, "NEON", compiler, "-static", emulator=(emulator,))
 
 
+@pytest.mark.long
 def test_compiles_for_windows(tmp_path: Path) -> None:
     compiler = require_program("x86_64-w64-mingw32-gcc")
     for macros in ((), ("-DMSMQWIRE_PORTABLE",)):

@@ -25,7 +25,7 @@ from pyspark.sql.pandas.functions import arrow_udf, pandas_udf
 from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import DataType, StringType, StructField, StructType
 
-from msmqwire.spark.executors import sent
+from msmqwire.spark.executors import map_in_arrow, sent, without_pandas_warning
 from msmqwire.spark.functions.decoder import Decoder, FunctionMode, GuidFormatter, TableFunction
 from msmqwire.spark.schema import SparkGuid
 
@@ -69,7 +69,8 @@ def _user_defined(one: Decoder | GuidFormatter, form: Form, result: DataType) ->
     function = sent(body)
     # Spark chooses the kind of function by its type hints
     function.__annotations__ = get_type_hints(body)
-    return make(function, result)
+    with without_pandas_warning():
+        return make(function, result)
 
 
 def decoder_udf(table: str, *, form: Form = "arrow", **settings: Any) -> Any:
@@ -188,7 +189,7 @@ def decode_frame(
     schema = _with_kept(fields, decoder)
     # mapInArrow finds columns by name, and fails for duplicate names and names with a dot
     numbered = selected.toDF(*map(str, range(1 + len(fields))))
-    return numbered.mapInArrow(sent(decoder.frame), schema)
+    return map_in_arrow(numbered, decoder.frame, schema)
 
 
 def _column(column: Column | str) -> Column:
