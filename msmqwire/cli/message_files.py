@@ -184,8 +184,19 @@ def _has_descriptor(file: IO[bytes]) -> bool:
 
 
 def rows_of(received: Sequence[MessageReceived]) -> Any:
-    """The rows of messages, as ``msmqwire decode`` has them of a capture."""
+    """The rows of messages, as ``msmqwire decode`` has them of a capture, after where and when they were received."""
+    import pyarrow as pa
+
     from msmqwire.capture import TABLES
 
     packets = [each.packet for each in received]
-    return TABLES["messages"].decode_batch(packets).to_arrow(guid="text", dictionaries=False)
+    rows = TABLES["messages"].decode_batch(packets).to_arrow(guid="text", dictionaries=False)
+    added: dict[str, Any] = {
+        "received_time": pa.array(
+            [round(each.received_time * 1e6) * 1000 for each in received], pa.timestamp("ns", "UTC")
+        ),
+        "src": pa.array([each.address or None for each in received], pa.string()),
+        "src_port": pa.array([each.port or None for each in received], pa.uint16()),
+        "token": pa.array([each.token for each in received], pa.string()),
+    }
+    return pa.RecordBatch.from_arrays([*added.values(), *rows.columns], names=[*added, *rows.schema.names])

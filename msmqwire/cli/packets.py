@@ -98,7 +98,8 @@ def row_of(line: bytes) -> dict[str, Any]:
 @cache
 def columns_of(table: str) -> frozenset[str]:
     """The columns that a row of a table may have."""
-    return frozenset((*table_columns(table), "fault", "violations"))
+    received = ("received_time", "token") if table == "messages" else ()  # of msmqwire receive
+    return frozenset((*table_columns(table), *received, "fault", "violations"))
 
 
 def has_invalid_name(row: Row) -> bool:

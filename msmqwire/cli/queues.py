@@ -70,12 +70,31 @@ def chosen_queues(names: Collection[str]) -> Callable[[UserMessage], bool] | Non
     return (lambda message: queue_path(message.destination_queue) in paths) if paths else None
 
 
+def kinds_of_queues(
+    chosen: Collection[str], transactional: Collection[str]
+) -> tuple[Callable[[UserMessage], bool] | None, Callable[[UserMessage], bool | None] | None]:
+    """Whether a message is for one of the queues, and whether that is transactional (S24); None for no names.
+
+    A queue of ``chosen`` is not transactional unless ``transactional`` names it; where nothing is chosen, all other
+    queues take both kinds of messages.
+
+    Raises
+    ------
+    FormatNameError
+        A name is not valid.
+    """
+    is_transactional = chosen_queues(transactional)
+    if not chosen:
+        return None, is_transactional and (lambda message: is_transactional(message) or None)
+    return chosen_queues([*chosen, *transactional]), is_transactional or (lambda _: False)
+
+
 def queue_stem(queue: FormatName | str | None) -> str:
     r"""The name of a file for a queue, without its extension; no two queues have the same.
 
     >>> from msmqwire.formatname import parse
-    >>> [queue_stem(parse(name)) for name in (r"DIRECT=OS:a\private$\Orders", r"DIRECT=TCP:10.0.0.1\all orders")]
-    ['private.orders', 'public.all_20_orders']
+    >>> [queue_stem(parse(name)) for name in (r"DIRECT=OS:a\private$\Orders", r"DIRECT=TCP:10.0.0.1\all_orders")]
+    ['private.orders', 'public.all__orders']
     """
     from msmqwire.formatname import DirectName
 

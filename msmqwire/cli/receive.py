@@ -1,13 +1,15 @@
 r"""Receive messages over MSMQ's own protocol, and write them as rows in JSON lines.
 
 Each message is a row of the table messages, as msmqwire decode --table messages has it of a
-capture. A recoverable message is acknowledged when its row is on disk, in files and in a redirected
-standard output; a row in a pipe is flushed.
+capture, after the address of the sender and the time. A recoverable message is acknowledged when its
+row is on disk, in files and in a redirected standard output; a row in a pipe is flushed.
 
 Without --queue messages to all queues are accepted. Messages to other queues, duplicates and
-expired messages are acknowledged and not written. Transactional messages are not supported: their
-session is closed. MSMQ does not authenticate senders by itself, so the command listens on
-127.0.0.1 unless --listen says otherwise.
+expired messages are acknowledged and not written. Transactional messages are written in their order,
+at least once: a row that comes twice has the same token. A queue of --queue takes them if
+--transactional names it, and rejects them otherwise: the sender keeps a dead letter if it was asked
+to. Without --queue all queues take them. MSMQ does not authenticate senders by itself, so the command
+listens on 127.0.0.1 unless --listen says otherwise.
 
 -o DIR appends to a file for each queue, such as DIR/private.orders.jsonl. Messages to queues whose
 file cannot be opened, and to further queues after 1,024, are appended to DIR/others.jsonl.
@@ -37,8 +39,8 @@ import asyncio
 import contextlib
 import logging
 from collections import Counter
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from msmqwire.cli import signals
 from msmqwire.cli.arguments import add_ping, add_quiet, count, guid, host_name, ping_port, port_or_free, seconds
@@ -47,16 +49,16 @@ from msmqwire.cli.descriptors import most_connections
 from msmqwire.cli.enterprise import add_directory
 from msmqwire.cli.message_files import MessageOutput
 from msmqwire.cli.notified_queues import NotifiedQueues
-from msmqwire.cli.queues import chosen_queues
+from msmqwire.cli.queues import chosen_queues, kinds_of_queues
 from msmqwire.cli.target import standard_output
 from msmqwire.errors import MsmqWireError, counted
 
 if TYPE_CHECKING:
-    from msmqwire.mqqb import UserMessage
     from msmqwire.net import SessionServer
     from msmqwire.session import Event, MessageDisregarded, MessageReceived
 
 _NOTIFY_QUEUE = "private$\\notify_queue$"
+_MANY_REJECTS = 10  # S52
 _MOST_LINES = 100  # about sessions and messages that are not accepted
 
 
@@ -82,6 +84,13 @@ def add(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="only this queue: a path such as private$\\orders, or a format name; may be repeated",
     )
+    parser.add_argument(
+        "--transactional",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a transactional queue, named as with --queue; may be repeated",
+    )
     parser.add_argument("--count", type=count, metavar="N", help="end after N messages")
     parser.add_argument("--seconds", type=seconds, metavar="S", help="end after S seconds")
     add_ping(parser, "answer pings of senders")
@@ -106,20 +115,24 @@ def run(options: argparse.Namespace) -> int:
     if not options.notifications:
         if options.directory is not None or options.trust:
             raise CommandError("--directory and --trust are for notifications: add --notifications")
-        accepts = chosen_queues(options.queue)
-        return signals.run_until_stopped(_receive(options, accepts, MessageOutput(options.output)))
-    if options.queue or options.output:
-        raise CommandError("--notifications reads the notify queue and prints what changed: leave out --queue and -o")
+        accepts, transactional = kinds_of_queues(options.queue, options.transactional)
+        if options.transactional and not options.quiet:
+            say("transactional messages are written at least once: no --store")
+        return signals.run_until_stopped(
+            _receive(options, MessageOutput(options.output), accepts=accepts, transactional=transactional)
+        )
+    if options.queue or options.transactional or options.output:
+        raise CommandError(
+            "--notifications reads the notify queue and prints what changed: leave out --queue, --transactional and -o"
+        )
     if options.directory is None or options.queue_manager is None:
         raise CommandError("--notifications needs the directory and its queue manager: --directory, --queue-manager")
     standard_output()
     queues = NotifiedQueues(options.directory, options.queue_manager, options.trust)
-    return signals.run_until_stopped(_receive(options, chosen_queues([_NOTIFY_QUEUE]), queues))
+    return signals.run_until_stopped(_receive(options, queues, accepts=chosen_queues([_NOTIFY_QUEUE])))
 
 
-async def _receive(
-    options: argparse.Namespace, accepts: Callable[[UserMessage], bool] | None, output: MessageOutput | NotifiedQueues
-) -> int:
+async def _receive(options: argparse.Namespace, output: MessageOutput | NotifiedQueues, **queues: Any) -> int:
     from msmqwire.net import serve
     from msmqwire.session import MessageLimit
 
@@ -133,7 +146,7 @@ async def _receive(
         hosts,
         options.port,
         identifier=options.queue_manager,
-        accepts=accepts,
+        **queues,
         limit=None if options.count is None else MessageLimit(options.count),
         max_sessions=most,
         watch=receiver.watch,
@@ -145,10 +158,13 @@ async def _receive(
     try:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(receiver.ended, options.seconds)
+    except asyncio.CancelledError:
+        await server.close()
+        receiver.report_end(options.quiet)
+        raise
     finally:
         await server.close()
-    if not options.quiet:
-        say(f"{counted(receiver.received, 'message')} received" + receiver.disregarded_text())
+    receiver.report_end(options.quiet)
     return 0
 
 
@@ -166,6 +182,11 @@ async def _start(server: SessionServer, hosts: Sequence[str], options: argparse.
         raise CommandError(f"cannot listen on {place}: {reason_of(error)}") from None
 
 
+def _turn(received: MessageReceived) -> int:
+    """Higher priorities first; that of a transactional message is 0, so that sequences keep their order (S49)."""
+    return 0 if received.message.transaction is not None else -received.message.priority
+
+
 class _Receiver:
     """What happens on all sessions."""
 
@@ -177,11 +198,13 @@ class _Receiver:
         self._disregarded: Counter[str] = Counter()
         self._lines = self._ended_for_memory = 0
         self._has_reported_duplicate = False
+        self._rejected: set[tuple[object, str]] = set()
+        self._unanswered = 0
 
     async def store(self, received: Sequence[MessageReceived]) -> None:
         """Write messages; an error ends the command, and they are not acknowledged."""
         try:
-            await self._output.write(received)
+            await self._output.write(sorted(received, key=_turn))
         except (OSError, MsmqWireError, signals.Stopped) as error:
             if not self.ended.done():
                 self.ended.set_exception(error)
@@ -192,9 +215,9 @@ class _Receiver:
 
     def watch(self, event: Event, address: str) -> None:
         """Report sessions and messages that were not accepted."""
-        from msmqwire.session import CloseReason, Disregarded, MessageDisregarded, SessionClosed
+        from msmqwire.session import CloseReason, Disregarded, MessageDisregarded, MessageNotAnswered, SessionClosed
 
-        quiet = (CloseReason.LOCAL, CloseReason.CONNECTION_LOST, CloseReason.IDLE)
+        quiet = (CloseReason.LOCAL, CloseReason.CONNECTION_LOST, CloseReason.IDLE, CloseReason.PAUSED)
         if isinstance(event, SessionClosed) and event.reason is CloseReason.MEMORY:
             self._ended_for_memory += 1
             # No other reports take the place of these, and their number grows with its logarithm
@@ -206,12 +229,21 @@ class _Receiver:
             self._disregarded[event.reason] += 1
             if event.reason is Disregarded.DUPLICATE and event.first_address != address:
                 self._report_other_address(event, address)
+            elif event.message.transaction is not None:
+                self._report_transactional(event, address)
+        elif isinstance(event, MessageNotAnswered):
+            self._unanswered += 1
 
-    def disregarded_text(self) -> str:
-        """How many messages were not written, by reason, and how many sessions were ended for their memory."""
+    def report_end(self, quiet: bool) -> None:
+        """Say how many messages were written and how many not, by reason."""
+        if not quiet:
+            say(f"{counted(self.received, 'message')} received" + self._disregarded_text())
+
+    def _disregarded_text(self) -> str:
         ended = f"; {counted(self._ended_for_memory, 'session')} ended for memory" if self._ended_for_memory else ""
         reasons = (f", {number:,} {reason.replace('_', ' ')}" for reason, number in self._disregarded.items())
-        return "".join(reasons) + ended
+        unanswered = f"; {counted(self._unanswered, 'acknowledgment')} not sent" if self._unanswered else ""
+        return "".join(reasons) + unanswered + ended
 
     def _report_other_address(self, duplicate: MessageDisregarded, address: str) -> None:
         """Report the first duplicate: its sender may have another route, or somebody sends under its identifiers."""
@@ -221,6 +253,30 @@ class _Receiver:
             say(
                 f"{address}: message {identifier} is a duplicate and not written: "
                 f"{duplicate.first_address} sent one with this identifier before; further ones are only counted"
+            )
+
+    def _report_transactional(self, event: MessageDisregarded, address: str) -> None:
+        """Report a source whose transactional messages are rejected (S24), and a sequence that does not go on (S52)."""
+        from msmqwire.session import Disregarded
+
+        source, queue = event.message.source_queue_manager, event.message.destination_queue
+        if event.reason in (Disregarded.NOT_TRANSACTIONAL_QUEUE, Disregarded.NO_SUCH_QUEUE):
+            if (source, "") not in self._rejected and len(self._rejected) < _MOST_LINES:
+                self._rejected.add((source, ""))
+                say(
+                    f"{address}: transactional messages of {source} to {queue} are rejected: "
+                    "name the queue with --transactional to receive them"
+                )
+        elif (
+            event.reason in (Disregarded.OLD_SEQUENCE, Disregarded.OUT_OF_ORDER)
+            and event.rejects >= _MANY_REJECTS
+            and (source, str(queue)) not in self._rejected
+            and len(self._rejected) < _MOST_LINES
+        ):
+            self._rejected.add((source, str(queue)))
+            say(
+                f"{address}: the last {event.rejects} transactional messages of {source} to {queue} were not in order, "
+                "and are not written; they are when this command is started again"
             )
 
     def _report(self, text: str) -> None:

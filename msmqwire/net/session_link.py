@@ -56,8 +56,10 @@ class Link:
 
     @property
     def held_bytes(self) -> int:
-        """Bytes of the peer that are not handled: those that wait, and those of an incomplete packet."""
-        return len(self._connection) + len(self._data or b"") + self._session.incomplete_bytes
+        """Bytes that a peer has this side keep: unhandled ones, of an incomplete packet, and of acknowledgments."""
+        session = self._session
+        unsent = session.outgoing.acknowledgment_size
+        return len(self._connection) + len(self._data or b"") + session.incomplete_bytes + unsent
 
     async def run(self) -> None:
         """Read until the session or its connection ends.
@@ -115,6 +117,9 @@ class Link:
             del data
             # Timers that waited for these bytes expire now: a steady flow cannot hold them off
             await self._handle([*events, *self._session.handle_deadline(now)])
+        except BaseException:
+            self._session.messages_not_stored()
+            raise
         finally:
             self._is_handling = False
         self._flush()

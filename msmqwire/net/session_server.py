@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import inspect
 import logging
 import socket
 from collections.abc import Awaitable, Callable, Sequence
@@ -24,6 +25,7 @@ from msmqwire.session import (
     Acceptor,
     CloseReason,
     Event,
+    Incoming,
     MessageDisregarded,
     MessageIDHistory,
     MessageLimit,
@@ -58,6 +60,9 @@ class SessionServer:
         The messages received earlier, by which duplicates are recognised.
     accepts : callable, optional
         Whether a message is for a queue of this queue manager; others are acknowledged and disregarded.
+    transactional : callable, optional
+        Whether the queue of a message is transactional; None, as for all by default, takes both kinds of messages.
+        Transactional messages are passed on in order, at least once.
     limit : MessageLimit, optional
         After how many messages no more are taken.
     max_sessions, max_sessions_per_address : int
@@ -101,6 +106,7 @@ class SessionServer:
         settings: Settings | None = None,
         history: MessageIDHistory | None = None,
         accepts: Callable[[mqqb.UserMessage], bool] | None = None,
+        transactional: Callable[[mqqb.UserMessage], bool | None] | None = None,
         limit: MessageLimit | None = None,
         max_sessions: int = 4096,
         max_sessions_per_address: int = 1024,
@@ -109,6 +115,8 @@ class SessionServer:
     ) -> None:
         if not 0 <= port < 65536:
             raise ValueError(f"port is {port}: not from 0 to 65535")
+        if not _is_coroutine_function(handler):
+            raise TypeError("handler is not a coroutine function: write it with async def")
         hosts = [host] if isinstance(host, str) else list(host)
         if not hosts:
             raise ValueError("host names no address")
@@ -126,9 +134,10 @@ class SessionServer:
             settings=settings,
             history=MessageIDHistory() if history is None else history,
             accepts=accepts,
+            transactional=transactional,
+            incoming=Incoming() if identifier is None else Incoming.of_known_identifier(),
             limit=limit,
         )
-        self._limit = limit
         self._max_sessions = max_sessions
         self._max_sessions_per_address = max_sessions_per_address
         self._max_incomplete_bytes = max_incomplete_bytes
@@ -261,13 +270,13 @@ class SessionServer:
                 continue
             try:
                 # Afterwards a connection that was reset would not know its peer
-                await loop.connect_accepted_socket(partial(self._connection, address_of(peer)[0]), connection)
+                await loop.connect_accepted_socket(partial(self._connection, address_of(peer)), connection)
             except OSError as error:
                 self._cannot_accept(error)
                 connection.close()
 
-    def _connection(self, address: str) -> Connection:
-        return Connection(self._buffer, partial(self._accept, address))
+    def _connection(self, peer: tuple[str, int]) -> Connection:
+        return Connection(self._buffer, partial(self._accept, *peer))
 
     def _cannot_accept(self, error: OSError) -> None:
         """Make room, and log an error the first time; no error ends the server."""
@@ -277,11 +286,11 @@ class SessionServer:
             self._errors.add(name)
             _LOG.warning("a connection cannot be accepted: %s: %s", name, reason_of(error))
 
-    def _accept(self, address: str, connection: Connection) -> None:
+    def _accept(self, address: str, port: int, connection: Connection) -> None:
         refused = not self._has_room(address)
         if refused:
             self._keep_few_refused()
-        session = _AcceptedSession(self, connection, address, refused=refused)
+        session = _AcceptedSession(self, connection, address, port, refused=refused)
         task = asyncio.create_task(self._run(session, address))
         self._sessions[task] = session
         task.add_done_callback(self._sessions.pop)
@@ -338,6 +347,14 @@ class SessionServer:
         return rivals is not None and all(session.acceptor.is_open for session in rivals)
 
 
+def _is_coroutine_function(handler: object) -> bool:
+    """Whether calling it gives a coroutine, also where it is a partial function or an object with ``__call__``."""
+    function = handler
+    while isinstance(function, partial):
+        function = function.func
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004
+
+
 def _listen(bound: socket.socket) -> None:
     try:
         bound.listen(_BACKLOG)
@@ -362,6 +379,7 @@ class _AcceptedSession:
         server: SessionServer,
         connection: Connection,
         address: str,
+        port: int,
         *,
         refused: bool,
     ) -> None:
@@ -372,7 +390,7 @@ class _AcceptedSession:
         self.is_refused = refused
         self.held_bytes = 0
         self.acceptor = server._new_acceptor(
-            refuses=lambda _: "there are too many sessions" if refused else None, address=address
+            refuses=lambda _: "there are too many sessions" if refused else None, address=address, port=port
         )
         self.acceptor.connection_made(asyncio.get_running_loop().time())
         self.link = Link(self.acceptor, connection, self._handle, self._notify, server._lock)
@@ -389,14 +407,8 @@ class _AcceptedSession:
         self._server._count_held(self)
         received = [event for event in events if isinstance(event, MessageReceived)]
         if received:
-            try:
-                await self._server._handler(received)
-            except BaseException:
-                for event in received:
-                    self.acceptor.history.forget(event.packet)
-                if (limit := self._server._limit) is not None:
-                    limit.remaining += len(received)
-                raise
+            await self._server._handler(received)
+        self.acceptor.messages_stored()
         self._notify(events)
 
     def _notify(self, events: Sequence[Event]) -> None:

@@ -10,12 +10,20 @@ from msmqwire.session.events import (
     Event,
     MessageDisregarded,
     MessageExpired,
+    MessageNotAnswered,
     MessageReceived,
     MessagesAcknowledged,
     SessionClosed,
     SessionOpened,
 )
 from msmqwire.session.history import MessageIDHistory
+from msmqwire.session.incoming import (
+    Incoming,
+    MemorySequenceStore,
+    SequenceKey,
+    SequenceState,
+    SequenceStore,
+)
 from msmqwire.session.initiator import Initiator
 from msmqwire.session.limit import MessageLimit
 from msmqwire.session.ping import PING_RESPONSE_TIMEOUT, PingClient, answer_ping
@@ -30,14 +38,20 @@ __all__ = [
     "ConnectionWanted",
     "Disregarded",
     "Event",
+    "Incoming",
     "Initiator",
+    "MemorySequenceStore",
     "MessageDisregarded",
     "MessageExpired",
     "MessageIDHistory",
     "MessageLimit",
+    "MessageNotAnswered",
     "MessageReceived",
     "MessagesAcknowledged",
     "PingClient",
+    "SequenceKey",
+    "SequenceState",
+    "SequenceStore",
     "Session",
     "SessionClosed",
     "SessionOpened",

@@ -25,13 +25,19 @@ class Acceptor(Session):
         The messages that the queue manager received on all sessions.
     accepts : callable, optional
         Whether a message is for a queue of this queue manager; others are disregarded. By default all are accepted.
+    transactional : callable, optional
+        Whether the queue of a message is transactional, if ``accepts`` takes it; None for a queue that takes both kinds
+        of messages (S24), as all do by default.
+    incoming : Incoming, optional
+        The order of transactional messages on all sessions of the queue manager.
     limit : MessageLimit, optional
         After how many messages no more are taken.
     refuses : callable, optional
         Why a request is refused with CS, for example because there are too many sessions ([MS-MQQB] 2.2.1); None
         accepts it.
-    address : str
-        That of the peer, which a duplicate from another one is reported with.
+    address, port : str, int
+        Those of the peer: acknowledgments are sent to queues at the address, and a duplicate from another one is
+        reported with it.
     wall_clock : callable
         Seconds since 1970, UTC: decides which messages have expired.
 
@@ -66,6 +72,10 @@ class Acceptor(Session):
     def _receive_establish_connection(self, packet: mqqb.EstablishConnection, now: float) -> None:
         """[MS-MQQB] 3.1.5.3.1."""
         self.remote_queue_manager = packet.client_guid
+        if self.incoming.is_paused(packet.client_guid, self._address, now):
+            detail = "the last session of the peer was closed over a message for another queue manager"
+            self._close(CloseReason.PAUSED, detail, now)
+            return
         refusal = None
         if packet.server_guid not in (NIL, self.identifier):  # S12
             refusal = f"the peer asked for queue manager {packet.server_guid}; this is {self.identifier}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias
 from uuid import UUID
@@ -17,6 +17,18 @@ class Disregarded(StrEnum):
     EXPIRED = "expired"
     NO_SUCH_QUEUE = "no_such_queue"
     OTHER_QUEUE_MANAGER = "other_queue_manager"
+    NOT_RECEIVED_IN_TIME = "not_received_in_time"
+    """TimeToBeReceived is over, or 0."""
+    NOT_TRANSACTIONAL_QUEUE = "not_transactional_queue"
+    """A transactional message, rejected with a FinalAck (S24, S40)."""
+    NOT_TRANSACTIONAL_MESSAGE = "not_transactional_message"
+    """A message that is not transactional, for a transactional queue (S24)."""
+    OLD_SEQUENCE = "old_sequence"
+    """A transactional message of an earlier sequence than the last accepted (S32)."""
+    OUT_OF_ORDER = "out_of_order"
+    """A transactional message before which others are missing: the sender sends all of them again (S32)."""
+    ORDER_QUEUE = "order_queue"
+    """A message to the order queue: an OrderAck or FinalAck of a message that this side did not send (S44)."""
 
 
 class CloseReason(StrEnum):
@@ -30,10 +42,10 @@ class CloseReason(StrEnum):
     MALFORMED_PACKET = "malformed_packet"
     UNEXPECTED_PACKET = "unexpected_packet"
     """A packet that the state of the session does not allow, or with wrong identifiers or counts."""
-    TRANSACTIONAL_MESSAGE = "transactional_message"
-    """S21"""
     NOT_FORWARDED = "not_forwarded"
     """A recoverable message for another queue manager, which this one cannot keep ([MS-MQQB] 3.1.5.8.2)."""
+    PAUSED = "paused"
+    """A session of the peer was closed by NOT_FORWARDED less than a minute ago."""
     INITIALIZATION_TIMEOUT = "initialization_timeout"
     ACK_WAIT_TIMEOUT = "ack_wait_timeout"
     IDLE = "idle"
@@ -64,10 +76,21 @@ class MessageReceived:
     message : mqqb.UserMessage
     packet : bytes
         The packet as it was received, with its SessionHeader if it has one.
+    address, port : str, int
+        Of the peer, as the session was given them.
+    received_time : float
+        Seconds since 1970, UTC.
+    token : str
+        The same when the message comes again: the source and MessageID, of a transactional message the source, the
+        queue, TxSequenceID and TxSequenceNumber.
     """
 
     message: mqqb.UserMessage
     packet: bytes
+    address: str = field(default="", compare=False)
+    port: int = field(default=0, compare=False)
+    received_time: float = field(default=0.0, compare=False)
+    token: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)
@@ -80,11 +103,31 @@ class MessageDisregarded:
     reason : Disregarded
     first_address : str
         Of a duplicate: where the message with its identifier came from that was delivered.
+    rejects : int
+        Of a transactional message that is not in order: how many of its sequence were not since the last one that was.
     """
 
     message: mqqb.UserMessage
     reason: Disregarded
     first_address: str = ""
+    rejects: int = 0
+
+
+@dataclass(frozen=True)
+class MessageNotAnswered:
+    """The sender asked for an acknowledgment that cannot be sent.
+
+    Its administration queue is not one of the peer of this session, or too many acknowledgments wait for the peer.
+
+    Attributes
+    ----------
+    message : mqqb.UserMessage
+    message_class : int
+        MessageClass of the acknowledgment.
+    """
+
+    message: mqqb.UserMessage
+    message_class: int
 
 
 @dataclass(frozen=True)
@@ -131,6 +174,7 @@ Event: TypeAlias = (
     SessionOpened
     | MessageReceived
     | MessageDisregarded
+    | MessageNotAnswered
     | MessagesAcknowledged
     | MessageExpired
     | SessionClosed

@@ -26,7 +26,8 @@ _U32 = struct.Struct("<I")
 class OutgoingMessagePosition:
     """A message of the table: [MS-MQQB] 3.1.1.3.1.2. Whether it is recoverable is kept apart from its number (S9).
 
-    ``turn`` orders the messages: a higher priority first (S49), then in the order of ``add``.
+    ``turn`` orders the messages: a higher priority first (S49), then in the order of ``add``. An acknowledgment is a
+    message of the session itself; a packet of [MS-MQQB] 2.2.4 or 2.2.5 carries no SessionHeader (S38).
     """
 
     turn: tuple[int, int]
@@ -37,12 +38,36 @@ class OutgoingMessagePosition:
     sequence_number: int = 0
     recoverable_sequence_number: int = 0
     received_session_ack: bool = False
+    is_acknowledgment: bool = False
+    carries_header: bool = True
 
     def with_session_header(self, header: bytes) -> bytes:
         """The packet with a SessionHeader, which stands after its PacketSize: [MS-MQMQ] 2.2.20.4."""
         packet = bytearray(self.packet)
         packet[_FLAGS_AT] |= FLAG_SESSION
         return bytes(packet) + header
+
+
+class MessageIDs:
+    """The counter of the messages of a queue manager, of all its sessions (S11).
+
+    Parameters
+    ----------
+    last : int
+        The identifier before the first.
+    """
+
+    def __init__(self, last: int = 0) -> None:
+        self._last = last
+
+    def take(self) -> int:
+        """The next identifier."""
+        self._last = self._last % _LARGEST_ORDINAL + 1
+        return self._last
+
+    def skip(self, message_id: int) -> None:
+        """Give none up to an identifier that a message has: the receiver would discard another as a duplicate."""
+        self._last = max(self._last, message_id)
 
 
 class WaitingMessages:
@@ -78,25 +103,36 @@ class OutgoingMessageTable:
     awaiting : list of OutgoingMessagePosition
         Sent on this session, not acknowledged: AwaitingAck is TRUE.
     waiting : WaitingMessages
-    size : int
-        Bytes of all messages in the table.
+    size, acknowledgment_size : int
+        Bytes of all messages in the table, and of the acknowledgments among them.
     """
 
-    def __init__(self, identifier: UUID, max_packet_size: int) -> None:
+    def __init__(self, identifier: UUID, max_packet_size: int, message_ids: MessageIDs | None = None) -> None:
         self.identifier = identifier
         self._source_queue_manager = identifier.bytes_le
         self.awaiting: list[OutgoingMessagePosition] = []
         self.waiting = WaitingMessages()
-        self.size = 0
+        self.size = self.acknowledgment_size = 0
         self._max_packet_size = max_packet_size
-        self._message_id_ordinal = 0
+        self._message_ids = MessageIDs() if message_ids is None else message_ids
         self._added = 0
 
     def __len__(self) -> int:
         return len(self.awaiting) + len(self.waiting)
 
     def add(self, message: mqqb.UserMessage, wall_time: float) -> int:
-        """Add a message and return its MessageID.
+        """Add a message and return its MessageID; errors as in ``position_of``."""
+        position = self.position_of(message, wall_time)
+        self.add_position(position)
+        return position.message_id
+
+    def add_position(self, position: OutgoingMessagePosition) -> None:
+        """Add a message in its turn."""
+        self.waiting.push(position)
+        self._count(position, 1)
+
+    def position_of(self, message: mqqb.UserMessage, wall_time: float) -> OutgoingMessagePosition:
+        """A message as it will be sent, last of its priority.
 
         A message without an identifier gets the next one, from 1 (S11), and the time of sending; SourceQueueManager is
         this queue manager unless the message has one. A message with both is forwarded as it is.
@@ -125,12 +161,10 @@ class OutgoingMessageTable:
         if packet[SOURCE_QUEUE_MANAGER] == _NIL:
             packet[SOURCE_QUEUE_MANAGER] = self._source_queue_manager
         if not message_id:
-            self._message_id_ordinal = self._message_id_ordinal % _LARGEST_ORDINAL + 1
-            message_id = self._message_id_ordinal
+            message_id = self._message_ids.take()
             packet[MESSAGE_ID] = _U32.pack(message_id)
         elif packet[SOURCE_QUEUE_MANAGER] == self._source_queue_manager:
-            # The receiver would discard another message with this identifier as a duplicate
-            self._message_id_ordinal = max(self._message_id_ordinal, message_id)
+            self._message_ids.skip(message_id)
         if not sent_time:
             sent_time = int(wall_time)
             packet[SENT_TIME] = _U32.pack(sent_time & FOREVER)
@@ -139,13 +173,29 @@ class OutgoingMessageTable:
         recoverable = message.delivery_mode == "recoverable"
         self._added += 1
         turn = (-message.priority, self._added)
-        self.waiting.push(OutgoingMessagePosition(turn, message_id, bytes(packet), recoverable, expires))
-        self.size += len(packet)
-        return message_id
+        return OutgoingMessagePosition(turn, message_id, bytes(packet), recoverable, expires)
 
     def remove(self, position: OutgoingMessagePosition) -> None:
         """Count a message out that was taken from ``waiting`` or ``awaiting``."""
-        self.size -= len(position.packet)
+        self._count(position, -1)
+
+    def _count(self, position: OutgoingMessagePosition, sign: int) -> None:
+        size = sign * len(position.packet)
+        self.size += size
+        self.acknowledgment_size += size * position.is_acknowledgment
+
+    def take_acknowledgments(self) -> list[OutgoingMessagePosition]:
+        """Remove the acknowledgments, none of which is awaited; in order."""
+        taken: list[OutgoingMessagePosition] = []
+
+        def is_taken(position: OutgoingMessagePosition) -> bool:
+            if position.is_acknowledgment:
+                self.remove(position)
+                taken.append(position)
+            return position.is_acknowledgment
+
+        self.waiting.discard_if(is_taken)
+        return taken
 
     def start_session(self) -> None:
         """All messages wait again: [MS-MQQB] 3.1.3.2."""

@@ -1,7 +1,7 @@
 """One session of [MS-MQQB] 3.1, without I/O: everything that initiator and acceptor have in common.
 
 Bytes and times go in; bytes, events and the next deadline come out. Times are seconds of one monotonic clock. States,
-timers and counts have the names of the text; S1 to S22 are rulings where the text contradicts itself or is silent.
+timers and counts have the names of the text; S1 to S53 are rulings where the text contradicts itself or is silent.
 """
 
 from __future__ import annotations
@@ -15,13 +15,16 @@ from uuid import UUID, uuid4
 
 from msmqwire import mqqb
 from msmqwire.errors import DecodeError
+from msmqwire.formatname import DirectName
 from msmqwire.mqqb.framing import SESSION_HEADER_SIZE
+from msmqwire.session import acknowledgments
 from msmqwire.session.events import (
     CloseReason,
     Disregarded,
     Event,
     MessageDisregarded,
     MessageExpired,
+    MessageNotAnswered,
     MessageReceived,
     MessagesAcknowledged,
     SessionClosed,
@@ -29,6 +32,7 @@ from msmqwire.session.events import (
 )
 from msmqwire.session.framing import QUEUE_MANAGER_ADDRESS, FramingError, PacketReader
 from msmqwire.session.history import MOST_REMEMBERED, MessageIDHistory
+from msmqwire.session.incoming import Incoming, Order, SequenceKey, SequenceState, after, order_of, sequence_key
 from msmqwire.session.limit import MessageLimit
 from msmqwire.session.numbers import latest, on_wire
 from msmqwire.session.outgoing import FOREVER, OutgoingMessagePosition, OutgoingMessageTable
@@ -36,6 +40,9 @@ from msmqwire.session.settings import RECOVERABLE_ACK_TIMEOUTS, Settings
 from msmqwire.wire.guids import NIL
 
 _FLAGS = 32  # bits of RecoverableMsgAckFlags
+_ORDER_ACK_TIMEOUT = 0.5  # OrderAckTimeout in seconds, 3.1.2.7
+_MOST_ORDER_ACK_DELAY = 1.0  # S36
+_MOST_ACKNOWLEDGMENTS = 1 << 18  # bytes that wait for the peer
 _LATE = 0.75  # of the Session Ack Send Timer, after which a message carries the acknowledgment: 3.1.7.11
 
 
@@ -95,27 +102,41 @@ class Session(ABC):
         settings: Settings | None = None,
         history: MessageIDHistory | None = None,
         accepts: Callable[[mqqb.UserMessage], bool] | None = None,
+        transactional: Callable[[mqqb.UserMessage], bool | None] | None = None,
+        incoming: Incoming | None = None,
         limit: MessageLimit | None = None,
         refuses: Callable[[mqqb.EstablishConnection], str | None] | None = None,
         address: str = "",
+        port: int = 0,
         wall_clock: Callable[[], float] = time.time,
     ) -> None:
         self.identifier = identifier or uuid4()
         self.settings = settings or Settings()
         self.history = MessageIDHistory() if history is None else history
         self._window_size = min(self.settings.window_size, MOST_REMEMBERED)
-        self.outgoing = OutgoingMessageTable(self.identifier, self.settings.max_packet_size)
+        self.incoming = Incoming() if incoming is None else incoming
+        self.outgoing = OutgoingMessageTable(self.identifier, self.settings.max_packet_size, self.incoming.message_ids)
         self.state = SessionState.CLOSED
         self.remote_queue_manager = NIL
         self._addresses = (NIL.bytes_le, self.identifier.bytes_le)
         self._accepts = accepts
+        self._transactional = transactional
         self._limit = limit
         self._refuses = refuses
         self._address = address
+        self._port = port
         self._wall_clock = wall_clock
         self._output: list[bytes] = []
         self._timers: dict[Timer, float] = {}
         self._events: list[Event] = []
+        self._now = 0.0
+        # What the messages since ``messages_stored`` change and cause
+        self._received: list[MessageReceived] = []
+        self._sequences: dict[SequenceKey, SequenceState] = {}
+        self._order_acks_due: dict[SequenceKey, None] = {}
+        self._answers: list[tuple[mqqb.UserMessage, mqqb.UserMessage]] = []
+        self._order_acks: dict[SequenceKey, float] = {}
+        self._order_acks_sent: dict[SequenceKey, float] = {}
         self._initialize(SessionState.CLOSED)
 
     def __repr__(self) -> str:
@@ -154,6 +175,7 @@ class Session(ABC):
 
     def receive_data(self, data: bytes | bytearray | memoryview, now: float) -> list[Event]:
         """Bytes of the connection, divided anywhere."""
+        self._now = now
         if self.is_disconnected:
             return self._take_events()
         try:
@@ -163,11 +185,16 @@ class Session(ABC):
                 self._receive_packet(packet, now)
         except FramingError as error:
             self._close(CloseReason.MALFORMED_PACKET, str(error), now)
+        self._take_order_acks()
         self._send_waiting(now)
         return self._take_events()
 
     def data_to_send(self) -> bytes:
-        """The bytes to write to the connection since the last call, also those of a session that has closed."""
+        """The bytes to write to the connection since the last call, also those of a session that has closed.
+
+        Calls ``messages_stored``.
+        """
+        self.messages_stored()
         data = b"".join(self._output)
         self._output.clear()
         return data
@@ -179,13 +206,18 @@ class Session(ABC):
         """
         if self._events:
             return float("-inf")
-        return min(self._timers.values(), default=None) if closing else self._timers.get(Timer.SESSION_ACK_SEND)
+        timers: list[float | None] = [*self._timers.values()] if closing else [self._timers.get(Timer.SESSION_ACK_SEND)]
+        # The first of these was started first, and all last as long
+        timers.append(next(iter(self._order_acks.values()), None))
+        return min((each for each in timers if each is not None), default=None)
 
     def handle_deadline(self, now: float, *, closing: bool = True) -> list[Event]:
         """The timers that have expired, in the order of their times: [MS-MQQB] 3.1.6.
 
         Without ``closing``, as bytes have come that are not passed yet, only an acknowledgment that is due is sent.
         """
+        self._now = now
+        self._expire_order_acks(now)
         for timer in sorted(self._timers, key=self._timers.__getitem__):
             # An earlier timer may have stopped a later one
             if self._timers.get(timer, now + 1) <= now and (closing or timer is Timer.SESSION_ACK_SEND):
@@ -201,18 +233,46 @@ class Session(ABC):
         reason: CloseReason = CloseReason.CONNECTION_LOST,
     ) -> list[Event]:
         """The connection has ended, or could not be made."""
+        self._is_lost = True
         if not self.is_disconnected:
             self._close(reason, detail, now)
         self._output.clear()
+        self._leave_acknowledgments()
         return self._take_events()
 
     def close(self, now: float, detail: str = "closed by this side") -> list[Event]:
         """Acknowledge what the peer is owed (S18), then close the session: [MS-MQQB] 3.1.5.9."""
+        self._now = now
         if not self.is_disconnected:
-            if self.is_open and self.unacked_received_msg_count:
-                self._send_session_ack()
             self._close(CloseReason.LOCAL, detail, now)
         return self._take_events()
+
+    def messages_stored(self) -> None:
+        """The messages of all ``MessageReceived`` so far are stored: their acknowledgments may be sent (S34)."""
+        if self._sequences:
+            self.incoming.store.commit(self._sequences)
+        answers, due = self._answers, self._order_acks_due
+        self._received, self._sequences, self._order_acks_due, self._answers = [], {}, {}, []
+        for message, answer in answers:
+            if not self._send_acknowledgment(answer):
+                self._events.append(MessageNotAnswered(message, answer.message_class or 0))
+        for key in due:
+            self._start_order_ack(key)
+        if self.is_disconnected:
+            self._leave_acknowledgments()
+        elif answers:
+            self._send_waiting(self._now)
+
+    def messages_not_stored(self) -> None:
+        """The messages of ``MessageReceived`` since ``messages_stored`` are lost, and accepted when they come again.
+
+        Call ``connection_lost`` and not ``data_to_send`` then.
+        """
+        for event in self._received:
+            self.history.forget(event.packet)
+        if self._limit is not None:
+            self._limit.remaining += len(self._received)
+        self._received, self._sequences, self._order_acks_due, self._answers = [], {}, {}, []
 
     # --- Beginning and end: 3.1.3.2, 3.1.5.9 ---
 
@@ -227,9 +287,9 @@ class Session(ABC):
         self.received_window_size = self._window_size
         self.ack_wait_timeout = self.settings.ack_wait_timeout
         self.recoverable_ack_send_timeout = RECOVERABLE_ACK_TIMEOUTS.highest
-        self.session_active = self.received_ack = False
+        self.session_active = self.received_ack = self._is_lost = False
         self.state = state
-        self._ack_send_started = 0.0
+        self._ack_send_started = self._opened_at = 0.0
         self._timers.clear()
         self._output.clear()
         self._reader = PacketReader(self.settings.max_packet_size)
@@ -243,6 +303,9 @@ class Session(ABC):
     def _open(self, now: float) -> None:
         self._timers.pop(Timer.SESSION_INITIALIZATION, None)
         self.state = SessionState.OPEN
+        self._opened_at = now
+        for position in self.incoming.take_unsent(self.remote_queue_manager):
+            self.outgoing.add_position(position)
         self._events.append(SessionOpened(self.remote_queue_manager))
 
     @property
@@ -253,6 +316,8 @@ class Session(ABC):
     def _close(self, reason: CloseReason, detail: str, now: float) -> None:
         if self.is_disconnected:
             return
+        if self.is_open and self.unacked_received_msg_count and not self._is_lost:
+            self._send_session_ack()  # what came before is stored
         self._timers.clear()
         self.state = SessionState.CLOSED
         self._reader.clear()
@@ -379,25 +444,28 @@ class Session(ABC):
                 self.unacked_message_count -= 1
                 self._unacked_bytes -= len(position.packet)
             if delete:
-                deleted.append(position.message_id)
+                if not position.is_acknowledgment:
+                    deleted.append(position.message_id)
                 self.outgoing.remove(position)
             else:
                 kept.append(position)
+        self.outgoing.awaiting = kept
         if deleted:
-            self.outgoing.awaiting = kept
             self._events.append(MessagesAcknowledged(tuple(deleted)))
 
     def _receive_user_message(self, message: mqqb.UserMessage, data: bytes, now: float) -> None:
         """[MS-MQQB] 3.1.5.8."""
         recoverable = message.delivery_mode == "recoverable"
-        if message.transaction is not None:  # S21
-            detail = "a transactional message came, and transactions are not supported"
-            self._close(CloseReason.TRANSACTIONAL_MESSAGE, detail, now)
+        if message.transaction is not None and (problem := _malformed_transaction(message)):
+            self._close(CloseReason.MALFORMED_PACKET, f"malformed packet: {problem}", now)
             return
         foreign = data[QUEUE_MANAGER_ADDRESS] not in self._addresses
         if foreign and recoverable:
+            self.incoming.pause(self.remote_queue_manager, self._address, now)
+            name = f"{message.source_queue_manager}\\{message.message_id}"
             detail = (
-                f"a recoverable message for queue manager {message.queue_manager_address} came: it is not forwarded"
+                f"message {name} to {message.destination_queue} is for queue manager {message.queue_manager_address}, "
+                f"this is {self.identifier}, and nothing is forwarded; sessions of the sender are closed for a minute"
             )
             self._close(CloseReason.NOT_FORWARDED, detail, now)
             return
@@ -434,20 +502,188 @@ class Session(ABC):
 
     def _deliver(self, message: mqqb.UserMessage, data: bytes, foreign: bool, now: float) -> None:
         """[MS-MQQB] 3.1.5.8.1, 3.1.5.8.2, 3.1.7.1.2."""
-        lifetime = message.time_to_reach_queue
         if foreign:
-            self._events.append(MessageDisregarded(message, Disregarded.OTHER_QUEUE_MANAGER))
-        elif self._accepts is not None and not self._accepts(message):
-            self._events.append(MessageDisregarded(message, Disregarded.NO_SUCH_QUEUE))
-        elif lifetime != FOREVER and self._current_time() - message.sent_time > lifetime:
-            self._events.append(MessageDisregarded(message, Disregarded.EXPIRED))  # S19
+            self._disregard(message, Disregarded.OTHER_QUEUE_MANAGER)
+        elif acknowledgments.is_order_queue(message.destination_queue):
+            self._disregard(message, Disregarded.ORDER_QUEUE)
+        elif message.transaction is not None:
+            self._deliver_transactional(message, message.transaction, data)
+        elif reason := self._rejection(message):
+            self._disregard(message, reason)
+        elif self._has_expired(message):
+            self._disregard(message, Disregarded.EXPIRED)  # S19
         # Known from now on, which a message that is not accepted must not be
         elif (first := self.history.first_address(data, now, self._address)) is not None:
             self._events.append(MessageDisregarded(message, Disregarded.DUPLICATE, first))
         else:
-            self._events.append(MessageReceived(message, data))
-            if self._limit is not None:
-                self._limit.remaining -= 1
+            self._put(message, data, f"{message.source_queue_manager}:{message.message_id}")
+
+    def _rejection(self, message: mqqb.UserMessage) -> Disregarded | None:
+        """Why a message does not belong into its queue: 3.1.5.8.2, S24."""
+        if self._accepts is not None and not self._accepts(message):
+            return Disregarded.NO_SUCH_QUEUE
+        kind = None if self._transactional is None else self._transactional(message)
+        if kind is True and message.transaction is None:
+            return Disregarded.NOT_TRANSACTIONAL_MESSAGE
+        if kind is False and message.transaction is not None:
+            return Disregarded.NOT_TRANSACTIONAL_QUEUE
+        return None
+
+    def _has_expired(self, message: mqqb.UserMessage) -> bool:
+        lifetime = message.time_to_reach_queue
+        return lifetime != FOREVER and self._current_time() - message.sent_time > lifetime
+
+    def _deliver_transactional(
+        self, message: mqqb.UserMessage, transaction: mqqb.TransactionHeader, data: bytes
+    ) -> None:
+        """[MS-MQQB] 3.1.5.8.6."""
+        key, store = sequence_key(message), self.incoming.store
+        state = self._sequences.get(key) or store.get(key)
+        order = order_of(state, transaction, is_durable=store.is_durable)
+        if order is Order.ACCEPTED and self._has_expired(message):
+            # S41: its number is not taken, and its sender says what became of it
+            self._events.append(MessageDisregarded(message, Disregarded.EXPIRED))
+            return
+        is_direct = isinstance(message.destination_queue, DirectName | str)
+        self._sequences[key] = changed = after(state, transaction, order, is_direct=is_direct)
+        if order is Order.ACCEPTED:
+            self._order_acks_due[key] = None
+            if reason := self._rejection(message):
+                message_class = acknowledgments.NACK_NOT_TRANSACTIONAL_Q
+                if reason is Disregarded.NO_SUCH_QUEUE:
+                    message_class = acknowledgments.NACK_BAD_DST_Q
+                self._answer_finally(message, message_class)  # S40
+                self._disregard(message, reason)
+            else:
+                source = message.source_queue_manager
+                place = f"{transaction.tx_sequence_id}:{transaction.tx_sequence_number}"
+                self._put(message, data, f"{source}:{message.destination_queue}:{place}")
+            return
+        # S35
+        is_same = transaction.tx_sequence_id == changed.sequence_id
+        if changed.number and (order is Order.DUPLICATE or (order is Order.GAP and is_same)):
+            self._order_acks_due[key] = None
+        reason = {
+            Order.DUPLICATE: Disregarded.DUPLICATE,
+            Order.OLD: Disregarded.OLD_SEQUENCE,
+            Order.GAP: Disregarded.OUT_OF_ORDER,
+        }[order]
+        self._events.append(MessageDisregarded(message, reason, self._address, changed.rejects))
+
+    def _put(self, message: mqqb.UserMessage, data: bytes, token: str) -> None:
+        """Give a message to the caller, unless nobody may receive it any more."""
+        self._answer(message, message.positive_arrival_ack, acknowledgments.ACK_REACH_QUEUE)
+        lifetime = message.time_to_be_received
+        if lifetime != FOREVER and (lifetime == 0 or self._current_time() - message.sent_time > lifetime):
+            self._disregard(message, Disregarded.NOT_RECEIVED_IN_TIME)
+            self._answer_removal(message, acknowledgments.NACK_RECEIVE_TIMEOUT)
+            return
+        event = MessageReceived(message, data, self._address, self._port, self._wall_clock(), token)
+        self._events.append(event)
+        self._received.append(event)
+        if self._limit is not None:
+            self._limit.remaining -= 1
+        self._answer_removal(message, acknowledgments.ACK_RECEIVE)
+
+    def _disregard(self, message: mqqb.UserMessage, reason: Disregarded) -> None:
+        """Do not deliver a message, and say so where its sender asks for it (3.1.5.8.2, 3.1.7.1.2).
+
+        SendInsecureNacks is FALSE: NACK_BAD_DST_Q goes to no administration queue (3.1.7.15).
+        """
+        self._events.append(MessageDisregarded(message, reason))
+        if reason in _NACKS:
+            self._answer(message, message.negative_arrival_ack, _NACKS[reason])
+
+    def _answer_removal(self, message: mqqb.UserMessage, message_class: int) -> None:
+        """A message leaves its queue: 3.1.7.2; a row that is stored counts as received (S42)."""
+        is_received = message_class == acknowledgments.ACK_RECEIVE
+        asked = message.positive_receive_ack if is_received else message.negative_receive_ack
+        self._answer(message, asked, message_class)
+        if message.transaction is not None and (
+            message.positive_source_journaling
+            or message.negative_source_journaling
+            or message.transaction.final_ack_required
+        ):
+            self._answer_finally(message, message_class)
+
+    def _answer_finally(self, message: mqqb.UserMessage, message_class: int) -> None:
+        self._answers.append((message, acknowledgments.final_ack(message, message_class, self._address)))
+
+    def _answer(self, message: mqqb.UserMessage, asked: bool | None, message_class: int) -> None:
+        """Answer to the administration queue on this session, if it is there: 3.1.7.15."""
+        if not asked or message.admin_queue is None:
+            return
+        answer = None
+        if acknowledgments.is_reached_by(message.admin_queue, self.remote_queue_manager, self._address):
+            answer = acknowledgments.administration_ack(message, message_class)
+        if answer is None:
+            self._events.append(MessageNotAnswered(message, message_class))
+        else:
+            self._answers.append((message, answer))
+
+    # --- OrderAck and other acknowledgments that are messages: 3.1.6.9, 3.1.7.15, 3.1.7.17 ---
+
+    def _start_order_ack(self, key: SequenceKey) -> None:
+        """Start the Order Ack Send Timer of a sequence (S36)."""
+        now, owner = self._now, self.incoming.timers.get(key)
+        if owner is not None and owner is not self._order_acks:
+            owner.pop(key, None)
+        if key in self._order_acks and now - self._order_acks_sent.get(key, self._opened_at) < _MOST_ORDER_ACK_DELAY:
+            del self._order_acks[key]
+        if key not in self._order_acks:
+            self._order_acks[key] = now + _ORDER_ACK_TIMEOUT
+        self.incoming.timers[key] = self._order_acks
+
+    def _take_order_acks(self) -> None:
+        """Send the OrderAcks of sessions that were lost (S36)."""
+        if self.is_open:
+            for key in self.incoming.take_order_acks(self.remote_queue_manager):
+                self._start_order_ack(key)
+
+    def _expire_order_acks(self, now: float) -> None:
+        self._take_order_acks()
+        while (due := next(iter(self._order_acks.items()), None)) is not None and due[1] <= now:
+            self._send_order_ack(due[0])
+        # Only the last second counts
+        while (sent := next(iter(self._order_acks_sent.items()), None)) is not None and (
+            now - sent[1] >= _MOST_ORDER_ACK_DELAY
+        ):
+            del self._order_acks_sent[sent[0]]
+
+    def _send_order_ack(self, key: SequenceKey) -> None:
+        """Send an OrderAck with the state as it was committed (S36, S37)."""
+        del self._order_acks[key]
+        self.incoming.timers.pop(key, None)
+        self._order_acks_sent.pop(key, None)
+        self._order_acks_sent[key] = self._now
+        state = self.incoming.store.get(key)
+        if state is not None and state.number:
+            self._send_acknowledgment(acknowledgments.order_ack(key.source, state, self._address))
+
+    def _send_acknowledgment(self, message: mqqb.UserMessage) -> bool:
+        """Send a message of the session itself, also when this side has just closed it; False if too many wait."""
+        if self.outgoing.acknowledgment_size >= _MOST_ACKNOWLEDGMENTS:
+            return False
+        position = self.outgoing.position_of(message, self._wall_clock())
+        position.is_acknowledgment = True
+        position.carries_header = message.acknowledged is None
+        if self.is_open or self._is_lost:
+            self.outgoing.add_position(position)
+        else:
+            self._output.append(position.packet)
+        return True
+
+    def _leave_acknowledgments(self) -> None:
+        """The session is closed: send OrderAcks that are due if the connection is there, or leave them (S18, S36)."""
+        for key in [*self._order_acks]:
+            if self._is_lost:
+                del self._order_acks[key]
+                self.incoming.timers.pop(key, None)
+                self.incoming.leave_order_ack(key)
+            else:
+                self._send_order_ack(key)
+        unsent = self.outgoing.take_acknowledgments()
+        self.incoming.leave_unsent(self.remote_queue_manager, [each for each in unsent if each.recoverable])
 
     def _current_time(self) -> int:
         """CURRENT_TIME: [MS-MQQB] 3.1.7.1.2. It has whole seconds, as SentTime, or a lifetime of 0 would be none."""
@@ -489,7 +725,7 @@ class Session(ABC):
         self.session_active = True
         if Timer.SESSION_ACK_WAIT not in self._timers:
             self._start_ack_wait(now)
-        if self.unacked_received_msg_count and self._ack_is_late(now):
+        if position.carries_header and self.unacked_received_msg_count and self._ack_is_late(now):
             self._output.append(position.with_session_header(self._session_ack()[-SESSION_HEADER_SIZE:]))
         else:
             self._output.append(position.packet)
@@ -523,6 +759,23 @@ class Session(ABC):
         self.last_acked_recoverable_msg_seq_number = self.recoverable_message_received_count
         self._timers.pop(Timer.SESSION_ACK_SEND, None)
         return mqqb.encode(packet)
+
+
+_NACKS = {
+    Disregarded.EXPIRED: acknowledgments.NACK_REACH_QUEUE_TIMEOUT,
+    Disregarded.NOT_TRANSACTIONAL_QUEUE: acknowledgments.NACK_NOT_TRANSACTIONAL_Q,
+    Disregarded.NOT_TRANSACTIONAL_MESSAGE: acknowledgments.NACK_NOT_TRANSACTIONAL_MSG,
+}
+
+
+def _malformed_transaction(message: mqqb.UserMessage) -> str:
+    """What no TransactionHeader may be (S32, S33); empty if it is well-formed."""
+    transaction = message.transaction
+    if transaction is None or message.delivery_mode != "recoverable":
+        return "a transactional message is not recoverable"
+    if transaction.previous_tx_sequence_number >= transaction.tx_sequence_number:
+        return "PreviousTxSequenceNumber is not below TxSequenceNumber"
+    return ""
 
 
 def _is_stored(number: int, first: int, flags: int) -> bool:

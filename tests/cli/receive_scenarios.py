@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -260,7 +261,7 @@ for name, rule, packets in (
     ("body_beyond_the_packet", "3.1.5.1.3", [request, parameters, lambda wire: malformed_message(wire)]),
     ("text_of_another_protocol", "3.1.5.1.2", [lambda _: b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"]),
     ("zeros", "3.1.5.1.2", [lambda _: bytes(4096)]),
-    ("transactional_message", "S21", [request, parameters, lambda wire: transactional(wire)]),
+    ("transactional_message_without_order", "S32", [request, parameters, lambda wire: transactional(wire, 1, 1)]),
     ("acknowledgment_above_what_was_sent", "S19", [request, parameters, lambda _: SessionAck(SessionHeader(1)).pack()]),
     ("wrong_count", "3.1.5.5.5", [request, parameters, lambda _: SessionAck(SessionHeader(0, 0, 0, 1)).pack()]),
     ("wrong_recoverable_count", "3.1.5.5.5",
@@ -277,8 +278,78 @@ def malformed_message(wire: Wire) -> bytes:
     return data[: at + 32] + b"\xff\xff\0\0" + data[at + 36 :]
 
 
-def transactional(wire: Wire) -> bytes:
-    return wire.message(1, b"not delivered", recoverable=True, tx_sequence_number=1).pack()
+def transactional(wire: Wire, number: int, previous: int | None = None) -> bytes:
+    return wire.message(
+        number, b"%d" % number, recoverable=True, tx_sequence_number=number, tx_previous=previous, priority=0
+    ).pack()
+
+
+def transactional_answers(wire: Wire) -> list[UserMessage]:
+    """The messages of the receiver up to an OrderAck."""
+    found: list[UserMessage] = []
+    while not found or found[-1].message_class != 0xFF:
+        packet = wire.read_any()
+        assert packet is not None
+        if isinstance(packet, UserMessage):
+            found.append(packet)
+    return found
+
+
+@scenario("S24", *numbers(3))
+def transactional_messages(peer: Initiator) -> None:
+    """Each once and in order, though they come twice and with a gap."""
+    wire = peer.session()
+    wire.write(*(transactional(wire, number) for number in (1, 3, 1, 2)))
+    (order_ack,) = transactional_answers(wire)
+    assert order_ack.body[:16] == struct.pack("<IIII", 1, 1, 2, 1)
+    assert order_ack.queue == "TCP:127.0.0.1\\PRIVATE$\\order_queue$"
+    again = peer.session()
+    again.identifier = wire.identifier
+    again.write(*(transactional(again, number) for number in (1, 2, 3)))
+
+
+@scenario("S40", "1", options=("--queue", "private$\\orders"))
+def transactional_messages_for_a_plain_queue(peer: Initiator) -> None:
+    wire = peer.session()
+    wire.write(transactional(wire, 1), transactional(wire, 2))
+    first, second, order_ack = transactional_answers(wire)
+    assert [each.message_class for each in (first, second)] == [0x8009, 0x8009]
+    assert order_ack.body[:16] == struct.pack("<IIII", 1, 1, 2, 1)
+    send(wire, 1)
+
+
+@scenario("S24", "1", options=("--queue", "other", "--transactional", "private$\\orders"))
+def plain_messages_for_a_transactional_queue(peer: Initiator) -> None:
+    wire = peer.session()
+    wire.write(
+        wire.message(5, b"no", recoverable=True, acknowledgments=4, admin_queue="TCP:127.0.0.1\\private$\\admin")
+    )
+    nack = wire.read(UserMessage)
+    assert (nack.message_class, nack.queue, nack.body) == (0x800A, "TCP:127.0.0.1\\private$\\admin", b"no")
+    wire.write(transactional(wire, 1))
+
+
+@scenario("S31", "1", "2")
+def recoverable_message_for_another_queue_manager(peer: Initiator) -> None:
+    """What came before is acknowledged, then the sessions of its sender are closed at once."""
+    wire = peer.session()
+    send(wire, 1, recoverable=True)
+    wire.write(replace(wire.message(9, b"no", recoverable=True), queue="7", queue_manager_address=b"\x77" * 16))
+    assert acknowledged(read_ack(wire)) == (1, 1, 1)
+    assert wire.is_closed()
+    again = peer.connection()
+    again.write(EstablishConnection(wire.identifier, GUID_NULL))
+    assert again.is_closed()
+    send(peer.session(), 1, 2)
+
+
+@scenario("3.1.7.15", "1")
+def acknowledgments_to_the_administration_queue(peer: Initiator) -> None:
+    wire = peer.session()
+    asked = {"acknowledgments": 0xF, "admin_queue": "TCP:127.0.0.1\\private$\\admin"}
+    wire.write(wire.message(2, b"2", time_to_be_received=0, **asked), wire.message(1, b"1", **asked))
+    found = [wire.read(UserMessage).message_class for _ in range(4)]
+    assert sorted(found) == [0x0002, 0x0002, 0x4000, 0xC002]
 
 
 @scenario("3.1.6", "1")
@@ -436,6 +507,7 @@ def header_counts_its_message(peer: Initiator) -> None:
 def header_that_does_not_count_its_message_closes(peer: Initiator) -> None:
     wire = peer.session()
     wire.write(wire.message(1, b"1", session_header=SessionHeader(0, 0, 0, 0, 0)))
+    assert acknowledged(read_ack(wire)) == (1, 0, 0), "what is stored is acknowledged before the session closes"
     assert wire.is_closed()
     again = peer.connection()  # delivered before or now, the first message is a row once
     again.identifier = wire.identifier

@@ -613,6 +613,7 @@ def acknowledgment_on_a_message_that_it_does_not_count(peer: Acceptor) -> None:
     wire = peer.session()
     wire.read(UserMessage)
     wire.write(wire.message(1, session_header=SessionHeader(0, 0, 0, 0, 0)))
+    wire.read(SessionAck)  # what is stored is acknowledged before the session closes
     assert wire.is_closed()
     acknowledge_one(peer)
 

@@ -8,6 +8,7 @@ import errno
 import logging
 import socket
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any
 
 import pytest
@@ -426,3 +427,16 @@ def test_connection_that_comes_when_the_server_closes(caplog: pytest.LogCaptureF
 
     asyncio.run(main())
     assert not caplog.records
+
+
+def test_a_handler_that_is_not_a_coroutine_function() -> None:
+    """It would run for each message again and again, and acknowledge none."""
+    with pytest.raises(TypeError, match="async def"):
+        net.serve(lambda received: None, port=0)  # type: ignore[arg-type, return-value]
+
+    class Handler:
+        async def __call__(self, received: object) -> None:
+            del received
+
+    net.serve(Handler(), port=0)
+    net.serve(partial(Handler.__call__, Handler()), port=0)

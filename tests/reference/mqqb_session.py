@@ -332,10 +332,7 @@ class Session:
         return at_most(position.RecoverableSequenceNumber, first) or (bit < FLAGS and bool(flags >> bit & 1))
 
     def on_user_message(self, message: UserMessage) -> None:
-        """3.1.5.8 with S2, S6, S7, S8, S19 and S21"""
-        if message.tx_sequence_number is not None:
-            self.close("transactional")
-            return
+        """3.1.5.8 with S2, S6, S7, S8 and S19, without 3.1.5.8.6"""
         self.MessageReceivedCount = (self.MessageReceivedCount + 1) % 65536
         self.UnackedReceivedMsgCount += 1
         self.SessionActive = True

@@ -102,12 +102,21 @@ class UserMessage:
     session_header: SessionHeader | None = None
     time_to_be_received: int = INFINITE
     priority: int = 3
+    message_class: int = 0
+    tx_sequence_id: tuple[int, int] = (1, 1)  # Ordinal and TimeStamp
+    tx_previous: int | None = None  # None: the number before
+    tx_flags: int = 0xC  # FM, LM; FA is 2
+    journaling: int = 0  # JN is 0x100, JP 0x200
+    acknowledgments: int = 0  # PA, PR, NA, NR are 1, 2, 4, 8
+    admin_queue: str = ""  # direct; a number is a private queue of the source
 
     def pack(self) -> bytes:
         """A direct name with DQ 7; any other text is a number of a private queue with DQ 3."""
         direct = not self.queue.isdigit()
         transactional = self.tx_sequence_number is not None
-        flags = self.recoverable << 5 | (7 if direct else 3) << 10 | transactional << 20 | 1 << 21
+        flags = self.recoverable << 5 | (7 if direct else 3) << 10 | transactional << 20 | 1 << 21 | self.journaling
+        if self.admin_queue:
+            flags |= (2 if self.admin_queue.isdigit() else 7) << 13
         user = struct.pack(
             "<16s16sIIII",
             self.source_queue_manager,
@@ -117,16 +126,14 @@ class UserMessage:
             self.message_id,
             flags,
         )
-        if direct:
-            name = self.queue.encode("utf-16-le") + b"\0\0"
-            user += padded(struct.pack("<H", len(name)) + name)
-        else:
-            user += struct.pack("<I", int(self.queue))
+        for queue in filter(None, (self.queue, self.admin_queue)):
+            user += _queue(queue)
         if self.tx_sequence_number is not None:
-            user += struct.pack("<IIIII", 0xC, 1, 1, self.tx_sequence_number, max(0, self.tx_sequence_number - 1))
+            previous = max(0, self.tx_sequence_number - 1) if self.tx_previous is None else self.tx_previous
+            user += struct.pack("<IIIII", self.tx_flags, *self.tx_sequence_id, self.tx_sequence_number, previous)
         label = self.label.encode("utf-16-le") + b"\0\0" if self.label else b""
         size = len(self.body)
-        properties = struct.pack("<BBH16sI", 0, len(label) // 2, 0, bytes(16), 0)
+        properties = struct.pack("<BBH16sI", self.acknowledgments, len(label) // 2, self.message_class, bytes(16), 0)
         properties += struct.pack("<8I", self.body_type, 0, size, size, 0, 0x8003, 0x6602, 0)
         content = user + padded(properties + label + self.body)
         has_session = self.session_header is not None
@@ -135,6 +142,13 @@ class UserMessage:
 
 
 Packet = EstablishConnection | ConnectionParameters | SessionAck | UserMessage
+
+
+def _queue(name: str) -> bytes:
+    if name.isdigit():
+        return struct.pack("<I", int(name))
+    text = name.encode("utf-16-le") + b"\0\0"
+    return padded(struct.pack("<H", len(text)) + text)
 
 
 def padded(data: bytes) -> bytes:
@@ -208,12 +222,18 @@ def _read_user_message(data: bytes) -> UserMessage:
         position += 16
     else:
         raise MalformedPacketError("UserHeader.Flags.DQ")
+    for shift in (13, 16):  # AdminQueue and ResponseQueue
+        if flags >> shift & 7 == 7:
+            (length,) = struct.unpack_from("<H", data, position)
+            position += 2 + length + -(2 + length) % 4
+        elif flags >> shift & 7:
+            position += {2: 4, 3: 4, 5: 16, 6: 20}[flags >> shift & 7]
     tx_sequence_number = None
     if flags & 1 << 20:
         (tx_sequence_number,) = struct.unpack_from("<12xI4x", data, position)
         position += 20
     properties = struct.unpack_from("<BBH16s9I", data, position)
-    label_length, body_type, size_of_body, extension = (properties[index] for index in (1, 5, 7, 12))
+    label_length, message_class, body_type, size_of_body, extension = (properties[index] for index in (1, 2, 5, 7, 12))
     label = data[position + 56 : position + 56 + 2 * label_length].decode("utf-16-le").rstrip("\0")
     start = position + 56 + 2 * label_length + extension
     if start + size_of_body > size:
@@ -221,7 +241,7 @@ def _read_user_message(data: bytes) -> UserMessage:
     return UserMessage(
         source, number, data[start : start + size_of_body], flags >> 5 & 3 == 1, queue, address, label, sent_time,
         time_to_reach_queue, body_type, tx_sequence_number, _session_header(data, size) if base_flags & SH else None,
-        time_to_be_received, base_flags & 7,
+        time_to_be_received, base_flags & 7, message_class,
     )  # fmt: skip
 
 

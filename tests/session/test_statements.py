@@ -542,9 +542,11 @@ def test_expired_message_is_not_delivered() -> None:
 def test_transactional_messages() -> None:
     end = open_acceptor(ConnectionParameters(window_size=1))
     message = end.message(1, recoverable=True, tx_sequence_number=1)
-    assert end.give(message) == []
-    assert (end.closed, end.delivered) == (CloseReason.TRANSACTIONAL_MESSAGE, [])
-    assert end.wait(1000) == []
+    assert headers(end.give(message)) == [SessionHeader(1, 1, 1)]
+    assert (end.closed, end.delivered) == (None, [1])
+    (order_ack,) = end.wait(1)
+    assert isinstance(order_ack, UserMessage)
+    assert order_ack.message_class == 0xFF
 
 
 @row("QS-37")

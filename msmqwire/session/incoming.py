@@ -1,0 +1,204 @@
+"""The order of the transactional messages that a queue manager receives: [MS-MQQB] 3.1.1.5, 3.1.5.8.6.
+
+A sequence belongs to a source and a format name, not to a session (S30): all sessions of a queue manager share one
+``Incoming``, and with it a ``SequenceStore``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum, auto
+from typing import NamedTuple, Protocol
+from uuid import UUID
+
+from msmqwire import mqqb
+from msmqwire.session.outgoing import MessageIDs, OutgoingMessagePosition
+
+_MOST_SEQUENCES = 10_000
+_MOST_UNSENT = 10_000  # acknowledgments of sessions that were lost
+_MOST_PAUSED = 1_000
+_LONGEST_NAME = 256  # of a queue that is kept as it is
+_PAUSE = 60.0
+
+
+class SequenceKey(NamedTuple):
+    """SourceQueueManager and the format name of the queue, in upper case (S30)."""
+
+    source: UUID
+    queue: str
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceState:
+    """What is kept of the messages of a key (S30).
+
+    Attributes
+    ----------
+    sequence_id, number : int
+        IncomingTxSequenceID and IncomingTxSequenceNumber: of the last message that was accepted.
+    is_direct : bool
+        Whether the queue has a direct name, which decides where an OrderAck goes (S39).
+    rejects : int
+        TxMessageRejectCount: messages that were not accepted since the last that was.
+    gap : tuple of int, optional
+        TxSequenceID and PreviousTxSequenceNumber of the last message that came out of order.
+    """
+
+    sequence_id: int = 0
+    number: int = 0
+    is_direct: bool = True
+    rejects: int = 0
+    gap: tuple[int, int] | None = None
+
+
+class SequenceStore(Protocol):
+    """Where the states of sequences are kept."""
+
+    @property
+    def is_durable(self) -> bool:
+        """Whether states survive the process; if not, the first number seen of a key is taken as in order (S24)."""
+
+    def get(self, key: SequenceKey) -> SequenceState | None:
+        """The state of a key as it was committed last; None if there is none."""
+
+    def commit(self, changes: Mapping[SequenceKey, SequenceState]) -> None:
+        """Keep new states, all or none."""
+
+
+class MemorySequenceStore:
+    """States in memory, at most 10,000: the least recently used is forgotten first (S24)."""
+
+    is_durable = False
+
+    def __init__(self, size: int = _MOST_SEQUENCES) -> None:
+        self._size = size
+        self._states: OrderedDict[SequenceKey, SequenceState] = OrderedDict()
+
+    def get(self, key: SequenceKey) -> SequenceState | None:
+        """The state of a key, if it is known."""
+        return self._states.get(key)
+
+    def commit(self, changes: Mapping[SequenceKey, SequenceState]) -> None:
+        """Keep new states."""
+        for key, state in changes.items():
+            self._states[key] = state
+            self._states.move_to_end(key)
+        while len(self._states) > self._size:
+            self._states.popitem(last=False)
+
+
+class Order(Enum):
+    """The place of a message in its sequence (S32)."""
+
+    ACCEPTED = auto()
+    DUPLICATE = auto()
+    OLD = auto()
+    GAP = auto()
+
+
+def sequence_key(message: mqqb.UserMessage) -> SequenceKey:
+    """The key of a transactional message. Two spellings of a name are two sequences of the sender."""
+    # A character whose upper case is several stays as it is: ß and SS are two names
+    upper = ((each.upper(), each) for each in str(message.destination_queue))
+    name = "".join(large if len(large) == 1 else each for large, each in upper)
+    if len(name) > _LONGEST_NAME:
+        name = hashlib.sha256(name.encode("utf-16-le", "surrogatepass")).hexdigest()
+    return SequenceKey(message.source_queue_manager, name)
+
+
+def order_of(state: SequenceState | None, transaction: mqqb.TransactionHeader, *, is_durable: bool) -> Order:
+    """Where a message stands in its sequence (S32); in memory, the first of a key is in order (S24)."""
+    if state is None:
+        if not is_durable:
+            return Order.ACCEPTED
+        state = SequenceState()
+    sequence_id, number = transaction.tx_sequence_id, transaction.tx_sequence_number
+    previous = transaction.previous_tx_sequence_number
+    if sequence_id < state.sequence_id:
+        return Order.OLD
+    if sequence_id == state.sequence_id:
+        if number <= state.number:
+            return Order.DUPLICATE
+        return Order.ACCEPTED if previous <= state.number else Order.GAP
+    return Order.ACCEPTED if previous == 0 else Order.GAP
+
+
+def after(
+    state: SequenceState | None, transaction: mqqb.TransactionHeader, order: Order, *, is_direct: bool
+) -> SequenceState:
+    """The state after a message; only one that is accepted changes the numbers (S32)."""
+    if order is Order.ACCEPTED:
+        return SequenceState(transaction.tx_sequence_id, transaction.tx_sequence_number, is_direct)
+    state = state or SequenceState(is_direct=is_direct)
+    gap = state.gap
+    if order is Order.GAP:
+        gap = transaction.tx_sequence_id, transaction.previous_tx_sequence_number
+    return replace(state, rejects=state.rejects + 1, gap=gap)
+
+
+@dataclass
+class Incoming:
+    """What all sessions of a queue manager share of the messages that they receive.
+
+    Attributes
+    ----------
+    store : SequenceStore
+    message_ids : MessageIDs
+        Identifiers of the acknowledgments that the queue manager sends.
+    timers : dict
+        For each key the timers of the session on which its OrderAck is due: that of its last message (S36).
+    """
+
+    store: SequenceStore = field(default_factory=MemorySequenceStore)
+    message_ids: MessageIDs = field(default_factory=MessageIDs)
+    timers: dict[SequenceKey, dict[SequenceKey, float]] = field(default_factory=dict)
+    _due: dict[UUID, dict[SequenceKey, None]] = field(default_factory=dict)
+    _unsent: OrderedDict[UUID, list[OutgoingMessagePosition]] = field(default_factory=OrderedDict)
+    _unsent_count: int = 0
+    _paused: OrderedDict[tuple[UUID, str], float] = field(default_factory=OrderedDict)
+
+    @classmethod
+    def of_known_identifier(cls) -> Incoming:
+        """For a queue manager whose identifier was used before, by a process that left no counter of its messages.
+
+        The peer discards a message with an identifier that it remembers, so that the first one is random.
+        """
+        return cls(message_ids=MessageIDs(secrets.randbelow(0xFFFFFFFF)))
+
+    def leave_order_ack(self, key: SequenceKey) -> None:
+        """An OrderAck is due, and its session is lost: another one with its source sends it (S36)."""
+        if sum(map(len, self._due.values())) >= _MOST_SEQUENCES:
+            self._due.clear()
+        self._due.setdefault(key.source, {})[key] = None
+
+    def take_order_acks(self, queue_manager: UUID) -> list[SequenceKey]:
+        """The keys of OrderAcks that a session with this queue manager sends."""
+        return [*self._due.pop(queue_manager, ())]
+
+    def leave_unsent(self, queue_manager: UUID, acknowledgments: list[OutgoingMessagePosition]) -> None:
+        """Keep recoverable acknowledgments that the peer has not acknowledged, for its next session (S43)."""
+        if acknowledgments:
+            self._unsent.setdefault(queue_manager, []).extend(acknowledgments)
+            self._unsent_count += len(acknowledgments)
+        while self._unsent_count > _MOST_UNSENT:
+            self._unsent_count -= len(self._unsent.popitem(last=False)[1])
+
+    def take_unsent(self, queue_manager: UUID) -> list[OutgoingMessagePosition]:
+        """The acknowledgments that the next session with this queue manager sends."""
+        taken = self._unsent.pop(queue_manager, [])
+        self._unsent_count -= len(taken)
+        return taken
+
+    def pause(self, queue_manager: UUID, address: str, now: float) -> None:
+        """Close the sessions of a peer at once for a minute, so that it does not connect again and again."""
+        self._paused[queue_manager, address] = now + _PAUSE
+        while len(self._paused) > _MOST_PAUSED:
+            self._paused.popitem(last=False)
+
+    def is_paused(self, queue_manager: UUID, address: str, now: float) -> bool:
+        """Whether the sessions of a peer are closed at once."""
+        return now < self._paused.get((queue_manager, address), now)
