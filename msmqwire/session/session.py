@@ -27,7 +27,7 @@ from msmqwire.session.events import (
     SessionClosed,
     SessionOpened,
 )
-from msmqwire.session.framing import QUEUE_MANAGER_ADDRESS, FramingError, PacketReader
+from msmqwire.session.framing import QUEUE_MANAGER_ADDRESS, PacketReader
 from msmqwire.session.history import MOST_REMEMBERED, MessageIDHistory
 from msmqwire.session.limit import MessageLimit
 from msmqwire.session.numbers import latest, on_wire
@@ -161,8 +161,8 @@ class Session(ABC):
                 if self.is_disconnected or (self._limit is not None and self._limit.remaining <= 0):
                     break
                 self._receive_packet(packet, now)
-        except FramingError as error:
-            self._close(CloseReason.MALFORMED_PACKET, str(error), now)
+        except DecodeError as error:
+            self._close(CloseReason.MALFORMED_PACKET, f"malformed packet: {error}", now)
         self._send_waiting(now)
         return self._take_events()
 
