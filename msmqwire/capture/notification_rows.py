@@ -11,6 +11,7 @@ from msmqwire.columns._batch import gathered
 from msmqwire.columns.arrow_arrays import integers, strings
 from msmqwire.mqqb.message_headers import SENDER_ID_TYPES
 from msmqwire.notification import judgement
+from msmqwire.notification.envelope import names_queue_manager
 from msmqwire.notification.judgement import Senders, judge_batch
 from msmqwire.notification.schema import JUDGEMENT, SENDER
 
@@ -25,9 +26,6 @@ JUDGED = frozenset(column.name for column in JUDGEMENT)
 OF_SENDERS = frozenset(column.name for column in SENDER)
 #: The columns of messages that identify notifications.
 OF_MESSAGES = frozenset({"body", "notification"})
-
-_QUEUE_MANAGER = SENDER_ID_TYPES.index("queue_manager")
-_GUID_SIZE = 16
 
 
 def judged_columns(
@@ -69,8 +67,7 @@ def judged_columns(
         codes = np.where(has_type, type_ + 1, 0)[of_message]
         columns["sender_id_type"] = _named(codes, SENDER_ID_TYPES, schema.field("sender_id_type").type)
     if wanted & JUDGED:
-        # As Envelope.of has it
-        claims = has_type & (type_ == _QUEUE_MANAGER) & has_id & (np.diff(ends) == _GUID_SIZE)
+        claims = has_type & has_id & names_queue_manager(type_, np.diff(ends))
         judged = judge_batch(batch, Senders(queue_manager=claims))
         for name, names in (
             ("outcome", judgement.OUTCOMES),

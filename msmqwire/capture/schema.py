@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from msmqwire.capture.frames._rows import ENCAPSULATED, JOINED, STREAMED, TIMED
 from msmqwire.columns.schema import ADDRESS, TIMESTAMP, UINT16, UINT64, Column, Enumeration, Table
 from msmqwire.wire._transport import TRANSPORT_NAMES
+from msmqwire.wire.ports import DISCOVERY_PORT, DISCOVERY_SOCKET, PING_PORT, SESSION_PORT
 
-# Where MSMQ listens: discovery and messages, ping, and change notifications sent straight to a queue manager
-DEFAULT_PORTS = frozenset({1801, 3527, 876})
-TOPOLOGY_PORTS = frozenset({1801})  # UDP: [MS-MQSD] 2.1
-TOPOLOGY_SOCKETS = frozenset({876})  # IPX: the same
-MESSAGE_PORTS = frozenset({1801})  # TCP: [MS-MQQB] 2.1
-PING_PORTS = frozenset({3527})  # UDP: the same
+TOPOLOGY_PORTS = frozenset({DISCOVERY_PORT})
+TOPOLOGY_SOCKETS = frozenset({DISCOVERY_SOCKET})
+MESSAGE_PORTS = frozenset({SESSION_PORT})
+PING_PORTS = frozenset({PING_PORT})
+DEFAULT_PORTS = TOPOLOGY_PORTS | TOPOLOGY_SOCKETS | MESSAGE_PORTS | PING_PORTS
 
 TRANSPORTS = TRANSPORT_NAMES[1:]  # without "unknown"
 

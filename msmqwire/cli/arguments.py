@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from msmqwire.cli.console import CommandError, describe_error, say
 from msmqwire.errors import CaptureError, counted
 from msmqwire.wire.guids import guid_of
+from msmqwire.wire.ports import PING_PORT
 
 if TYPE_CHECKING:
     from msmqwire.capture.options import ReadOptions
@@ -26,7 +27,6 @@ _CLOCK = re.compile(r"(\d\d?):(\d\d)(?::(\d\d))?")
 _DAY = 86_400_000_000_000
 _REFUSALS_SHOWN = 3
 
-PING_PORT = 3527  # net.PING_PORT, which imports asyncio
 
 CAPTURE_HELP = "a capture, a folder of captures, a pattern or a URI; - is standard input"
 

@@ -31,6 +31,7 @@ from msmqwire.cli.signals import run_until_stopped
 from msmqwire.cli.target import open_target, standard_output
 from msmqwire.errors import counted
 from msmqwire.wire.guids import NIL
+from msmqwire.wire.ports import DISCOVERY_PORT
 
 if TYPE_CHECKING:
     from msmqwire.discovery import Answer, Discovery, NetworkAddress
@@ -48,7 +49,9 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="ask only this network: its interface, this computer's address, or its prefix, as in eth0, 10.20.1.25, "
         "10.20.1.0/24; may be repeated",
     )
-    parser.add_argument("--port", type=port, default=1801, help="the UDP port of servers (default: 1801)")
+    parser.add_argument(
+        "--port", type=port, default=DISCOVERY_PORT, help="the UDP port of servers (default: %(default)s)"
+    )
     parser.add_argument(
         "--timeout", type=seconds, default=15.0, metavar="SECONDS", help="how long a network may take (default: 15)"
     )

@@ -40,10 +40,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any
 
-from msmqwire.cli.arguments import PING_PORT, add_format, add_output, add_quiet, input_file
+from msmqwire.cli.arguments import add_format, add_output, add_quiet, input_file
 from msmqwire.cli.console import CommandError, say
 from msmqwire.cli.target import is_terminal, open_target
 from msmqwire.errors import counted
+from msmqwire.wire.ports import PING_PORT, SESSION_PORT
 
 if TYPE_CHECKING:
     from msmqwire.capture.files.writing import Flow
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
 
 _TABLES = ("topology", "notifications", "messages", "sessions")
 #: The columns of the addresses of a packet, and their defaults: addresses of RFC 5737.
-_PLACE = {"src": "192.0.2.1", "src_port": 49152, "dst": "192.0.2.2", "dst_port": 1801}
+_PLACE = {"src": "192.0.2.1", "src_port": 49152, "dst": "192.0.2.2", "dst_port": SESSION_PORT}
 #: The columns that are equal in the rows of one packet.
 _PACKET = ("file", "frame", "stream_offset", "src", "src_port", "dst", "dst_port")
 

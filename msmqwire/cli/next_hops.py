@@ -12,6 +12,7 @@ from msmqwire.cli.arguments import host_name, object_name, port, seconds
 from msmqwire.cli.console import CommandError
 from msmqwire.cli.enterprise import add_directory, find_machine
 from msmqwire.wire.guids import NIL
+from msmqwire.wire.ports import SESSION_PORT
 
 if TYPE_CHECKING:
     from msmqwire.directory import Directory, QueueManager
@@ -32,7 +33,9 @@ def add_connection(parser: argparse.ArgumentParser, **directory: Any) -> None:
         help="the queue manager in the directory whose routes are taken",
     )
     parser.add_argument("--host", type=host_name, metavar="HOST", help="connect to this name or address")
-    parser.add_argument("--port", type=port, default=1801, metavar="N", help="the TCP port (default: 1801)")
+    parser.add_argument(
+        "--port", type=port, default=SESSION_PORT, metavar="N", help="the TCP port (default: %(default)s)"
+    )
     wait = "how long to wait for the acknowledgment of a message, or its answer (default: 60)"
     parser.add_argument("--timeout", type=seconds, default=60.0, metavar="SECONDS", help=wait)
 

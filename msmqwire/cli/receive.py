@@ -52,6 +52,7 @@ from msmqwire.cli.notified_queues import NotifiedQueues
 from msmqwire.cli.queues import chosen_queues, kinds_of_queues
 from msmqwire.cli.target import standard_output
 from msmqwire.errors import MsmqWireError, counted
+from msmqwire.wire.ports import SESSION_PORT
 
 if TYPE_CHECKING:
     from msmqwire.net import SessionServer
@@ -72,7 +73,11 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="an address of this computer, IPv4 or IPv6 (default: 127.0.0.1); may be repeated",
     )
     parser.add_argument(
-        "--port", type=port_or_free, default=1801, metavar="N", help="the TCP port (default: 1801); 0 for a free one"
+        "--port",
+        type=port_or_free,
+        default=SESSION_PORT,
+        metavar="N",
+        help="the TCP port (default: %(default)s); 0 for a free one",
     )
     parser.add_argument(
         "--queue-manager", type=guid, metavar="GUID", help="the identifier of this queue manager (default: a new one)"

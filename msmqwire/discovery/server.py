@@ -13,13 +13,22 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from ipaddress import IPv4Network
 from socket import AF_INET, inet_pton
-from typing import Literal
+from typing import Any, Literal
 
 from msmqwire.discovery.rates import ByteWindow, Rate, TokenBuckets
-from msmqwire.mqsd import DirectoryServiceServer, TopologyClientRequest, TopologyServerReply, encode
+from msmqwire.mqsd import (
+    HEADER_DTYPE,
+    REPLY_DTYPE,
+    REQUEST_DTYPE,
+    TOPOLOGY,
+    DirectoryServiceServer,
+    TopologyClientRequest,
+    TopologyServerReply,
+    encode,
+)
 
 #: Bytes of a request in its IP form: [MS-MQSD] 2.2.2.
-REQUEST_SIZE = 52
+REQUEST_SIZE = REQUEST_DTYPE.itemsize
 #: Bytes of the largest answer: no UDP datagram over IPv4 has more.
 LARGEST_REPLY = 65_507
 
@@ -31,10 +40,19 @@ _NETWORK_RATE, _TOTAL_RATE = Rate(100, burst=256), Rate(1000, burst=2000)
 _ADDRESS_BYTES, _NETWORK_BYTES = 1 << 16, 1 << 19
 # One in so many tokens of the total rate is for allowed sources only, so that forged sources cannot take them all
 _KEPT = 4
-_REQUEST, _REPLY = 1, 2
-# Offsets of [MS-MQSD] 2.2.2 and 2.2.3
-_ENTERPRISE_ID, _REQUEST_ID, _SITE_ID = slice(4, 20), slice(20, 36), slice(36, 52)
-_CORRELATION_ID = slice(4, 20)
+_TYPES = {name: number for number, name in TOPOLOGY.headers[0].fields[0].names.items()}
+_REQUEST, _REPLY = _TYPES[TopologyClientRequest.__name__], _TYPES[TopologyServerReply.__name__]
+
+
+def _field(layout: Any, name: str) -> slice:
+    """The bytes of a packet that have a field."""
+    dtype, offset = layout.fields[name][:2]
+    return slice(offset, offset + dtype.itemsize)
+
+
+_TYPE = _field(HEADER_DTYPE, "type").start
+_ENTERPRISE_ID, _REQUEST_ID = _field(REQUEST_DTYPE, "enterprise_id"), _field(REQUEST_DTYPE, "request_id")
+_SITE_ID, _CORRELATION_ID = _field(REQUEST_DTYPE, "site_id"), _field(REPLY_DTYPE, "correlation_id")
 # RFC 1122 3.2.1.3: {0, *} and addresses of classes D and E are not valid sources
 _FIRST_SOURCE, _LAST_SOURCE = 1 << 24, (224 << 24) - 1
 
@@ -288,8 +306,8 @@ class DiscoveryServer:
         """
         size = len(datagram)
         # Over UDP only size and Type make a request: no other field can be wrong, and more bytes are ignored
-        if size < REQUEST_SIZE or datagram[1] != _REQUEST:
-            return self._refuse(Refusal.REPLY if size > 1 and datagram[1] == _REPLY else Refusal.MALFORMED)
+        if size < REQUEST_SIZE or datagram[_TYPE] != _REQUEST:
+            return self._refuse(Refusal.REPLY if size > 1 and datagram[_TYPE] == _REPLY else Refusal.MALFORMED)
         if self._enterprise_id is not None and datagram[_ENTERPRISE_ID] != self._enterprise_id:
             return self._refuse(Refusal.ENTERPRISE)
         in_own_site = datagram[_SITE_ID] == self._site_id

@@ -157,9 +157,13 @@ def _anonymize_block(block: Block, writer: CaptureWriter, pseudonyms: Pseudonyms
             done.left_out["a time before 1970 or after 2106"] += 1
             continue
         lost, layout = place["lost"], _layout(place, payload)
+        rewritten: bytes | None
         if lost & UNFRAMED_BIT:
-            payload, lost, layout = bytes(len(payload) + lost - UNFRAMED_BIT), 0, ""
-        rewritten = anonymize_payload(payload, layout, pseudonyms, lost) if layout else bytes(len(payload))
+            # A BaseHeader, which has no names, shows its PacketSize
+            header = payload[:BASE_HEADER_SIZE] if _begins_a_packet(payload) else b""
+            rewritten, lost = header.ljust(len(payload) + lost - UNFRAMED_BIT, b"\0"), 0
+        else:
+            rewritten = anonymize_payload(payload, layout, pseudonyms, lost) if layout else bytes(len(payload))
         if rewritten is None:
             done.left_out["a header or notification that cannot be read"] += 1
             continue

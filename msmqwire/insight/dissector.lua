@@ -282,12 +282,12 @@ function msmq.dissector(tvb, pinfo, tree)
       return packet:len()
     end)
   else
-    local is_ping = pinfo.src_port == 3527 or pinfo.dst_port == 3527
+    local is_ping = pinfo.src_port == @PING_PORT@ or pinfo.dst_port == @PING_PORT@
     pinfo.cols.info = dissect(is_ping and "ping" or "topology", tvb, pinfo, tree)
   end
   return tvb:len()
 end
 
-DissectorTable.get("tcp.port"):add(1801, msmq)
-DissectorTable.get("udp.port"):add(1801, msmq)
-DissectorTable.get("udp.port"):add(3527, msmq)
+DissectorTable.get("tcp.port"):add(@SESSION_PORT@, msmq)
+DissectorTable.get("udp.port"):add(@DISCOVERY_PORT@, msmq)
+DissectorTable.get("udp.port"):add(@PING_PORT@, msmq)

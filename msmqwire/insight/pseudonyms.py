@@ -16,6 +16,7 @@ from string import ascii_lowercase, digits
 from uuid import UUID
 
 from msmqwire.wire import guids
+from msmqwire.wire._sid import sid_text
 
 __all__ = ["Pseudonyms"]
 
@@ -228,7 +229,7 @@ class Pseudonyms:
         The numbers after the first one become pseudonyms also where they are those of a service, of a pool of
         applications, or of an account of Entra ID.
         """
-        if len(sid) < 8 or len(sid) != 8 + 4 * sid[1]:
+        if sid_text(sid) is None:
             return bytes(len(sid))
         head, numbers = sid[:8], list(struct.unpack(f"<{sid[1]}I", sid[8:]))
         is_of_domain = int.from_bytes(sid[2:8], "big") == _NT_AUTHORITY and numbers[:1] == [_DOMAIN]

@@ -16,6 +16,7 @@ from msmqwire.columns.plain import equals_guid, plain
 from msmqwire.insight._column import NULL_NUMBER, Column
 from msmqwire.insight.arrays import numbers, pc, truths
 from msmqwire.wire.guids import NIL
+from msmqwire.wire.ports import SESSION_PORT
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 #: A place is the number of the file times this, and the number of the frame.
 _FILE = 1 << 40
 
-PORT = 1801
 MINUTE = 60_000_000_000  # nanoseconds
 
 #: The type of the places of a group in results.
@@ -198,7 +198,7 @@ def own_managers(table: str, rows: Rows) -> tuple[Any, Any]:
         guid, shown = rows["source_queue_manager"], pc.equal(rows["hop_count"], 0)
     else:
         # A connection has both GUIDs; the side at port 1801 is the server
-        own = pc.if_else(pc.equal(rows["src_port"], PORT), rows["server_guid"], rows["client_guid"])
+        own = pc.if_else(pc.equal(rows["src_port"], SESSION_PORT), rows["server_guid"], rows["client_guid"])
         guid = pc.coalesce(rows["queue_manager"], own)
         shown = guid.is_valid()
     return guid, pc.fill_null(pc.and_not(shown, equals_guid(guid, NIL)), False)

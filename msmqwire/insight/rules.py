@@ -18,8 +18,9 @@ from msmqwire.columns.plain import equals_guid, plain
 from msmqwire.insight.arrays import numbers, pc, truths
 from msmqwire.insight.bodies import executable_kind
 from msmqwire.insight.protocols import UNKNOWN, protocol_of
-from msmqwire.insight.rows import MINUTE, PORT, Rows, has_value, own_managers
+from msmqwire.insight.rows import MINUTE, Rows, has_value, own_managers
 from msmqwire.mqqb.readable import DOTNET_HEADER
+from msmqwire.wire.ports import SESSION_PORT
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -229,7 +230,7 @@ def _connection_probe(_: str, rows: Rows, __: tuple[str, ...]) -> Match:
 def _from_server(rows: Rows) -> NDArray[np.bool_]:
     """Rows whose sender is the server of the connection: it has port 1801, or if neither side has, the lower port."""
     src, dst = numbers(rows["src_port"]), numbers(rows["dst_port"])
-    found: NDArray[np.bool_] = (dst != PORT) & ((src == PORT) | (src < dst))
+    found: NDArray[np.bool_] = (dst != SESSION_PORT) & ((src == SESSION_PORT) | (src < dst))
     return found
 
 
@@ -294,6 +295,7 @@ def _other_protocol(_: str, rows: Rows, __: tuple[str, ...]) -> Match:
     asked = {each for each, server in zip(ends, from_server, strict=True) if not server}
     answers = [(dst, dst_port, src, src_port) in asked for src, src_port, dst, dst_port in ends]
     mask = pc.and_(names.is_valid(), booleans(~(from_server & np.array(answers, np.bool_))))
+    mask = pc.and_kleene(mask, pc.not_equal(_fault(rows, "field"), "PacketSize"))  # of a BaseHeader
     # After the beginning of a stream, or of what was captured of it, bytes that are not recognized may be the rest of a
     # packet
     begins = pc.equal(rows["stream_offset"], 0)
@@ -516,7 +518,6 @@ def suricata_rules() -> str:
     for rule in RULES:
         if rule.suricata:
             message = json.dumps(f"msmqwire {rule.name}: {rule.title}".replace(";", ",").replace(":", ""))
-            lines.append(
-                f"alert tcp any any -> any 1801 (msg:{message}; {rule.suricata} sid:{rule.identifier}; rev:1;)"
-            )
+            options = f"msg:{message}; {rule.suricata} sid:{rule.identifier}; rev:1;"
+            lines.append(f"alert tcp any any -> any {SESSION_PORT} ({options})")
     return "\n".join(lines) + "\n"

@@ -18,6 +18,7 @@ from msmqwire.insight.layouts import LAYOUTS, field_ids
 from msmqwire.mqcn.schema import OPERATIONS
 from msmqwire.mqqb.message_classes import MESSAGE_CLASSES
 from msmqwire.properties import NUMBERED, TYPE_NAMES
+from msmqwire.wire import ports
 from msmqwire.wire.codes import FAULTS
 
 _TYPES = {
@@ -35,6 +36,8 @@ def dissector() -> str:
     experts = [f"experts.{layout} = {{\n{''.join(_experts(layout))}}}" for layout in LAYOUTS]
     text = Path(__file__).with_name("dissector.lua").read_text("utf-8")
     text = text.replace("--@LAYOUTS@", "\n".join(parts)).replace("--@EXPERTS@", "\n".join(experts))
+    for name in ("SESSION_PORT", "DISCOVERY_PORT", "PING_PORT"):
+        text = text.replace(f"@{name}@", str(getattr(ports, name)))
     text = text.replace("{} --@CLASSES@", _table(MESSAGE_CLASSES)).replace("{} --@PROPIDS@", _propids())
     return text.replace("{} --@OPERATIONS@", _table(dict(enumerate(OPERATIONS))))
 

@@ -181,7 +181,8 @@ cdef bint put_incomplete(
     span = payload_at(&decoder.payloads.table, row)
     lost = decoder.payloads.table.lost[row]
     if lost & UNFRAMED:
-        set_fault(fault, BAD_SIGNATURE, Field.BaseHeader, 0, PACKET_SIGNATURE, 0)
+        if fault.field != <uint32_t>Field.PacketSize:  # of a BaseHeader with its signature
+            set_fault(fault, BAD_SIGNATURE, Field.BaseHeader, 0, PACKET_SIGNATURE, 0)
         return False
     if sessions:
         found = read_incomplete_session(

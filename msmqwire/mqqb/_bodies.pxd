@@ -14,6 +14,10 @@ cdef enum TextForm:
     ANY_BODY    # for readable.py
 
 
+cdef enum:
+    BODY_TYPE_NUMBERS = 0x1100  # all numbers of types are smaller
+
+
 # The bytes that a text is made of
 cdef struct Origin:
     Span bytes

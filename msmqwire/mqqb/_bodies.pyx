@@ -19,7 +19,6 @@ if False:  # for type checkers: see stubs.py
     from typing_extensions import Buffer
 
 cdef enum:
-    BODY_TYPE_NUMBERS = 0x100   # numbers of types of values are smaller
     DOTNET_HEADER = 17
     CONTROL = 1                 # kinds of bytes
     BEYOND_ASCII = 2

@@ -11,10 +11,11 @@ from inspect import Parameter, Signature
 from cpython.bytes cimport PyBytes_AS_STRING
 from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint32_t
+from libc.string cimport memcpy, memset
 
 from msmqwire.columns._payloads cimport hold_payload
-from msmqwire.mqqb._kernel cimport HAS_ACKNOWLEDGED, KIND, Packet, blank_sections, clear_packet
-from msmqwire.mqqb.framing cimport FLAG_INTERNAL
+from msmqwire.mqqb._kernel cimport HAS_ACKNOWLEDGED, KIND, Packet, blank_sections, clear_packet, read_base_header
+from msmqwire.mqqb.framing cimport BASE_HEADER_SIZE, FLAG_INTERNAL, NOT_A_PACKET, frame_packet
 from msmqwire.mqqb._messages cimport read_message
 from msmqwire.mqqb._sessions cimport is_ping, read_session
 from msmqwire.mqqb._values cimport (
@@ -448,6 +449,27 @@ cdef MessagePacket of_its_kind(MessagePacket read):
 def restore(bytes data, str transport):
     """Unpickle a packet; its bytes alone do not say whether it is a ping."""
     return decode(data, transport=transport)
+
+
+def packet_extent(bytes start not None):
+    """The size of the packet that begins with these bytes, its SessionHeader included; 16 for a part of a BaseHeader.
+
+    Raises
+    ------
+    DecodeError
+        As soon as the bytes show that no packet begins here.
+    """
+    cdef uint8_t[BASE_HEADER_SIZE] header
+    cdef size_t size = min(<size_t>len(start), <size_t>BASE_HEADER_SIZE)
+    cdef size_t total = 0
+    cdef Packet packet
+    cdef Fault fault
+    memset(header, 0, sizeof(header))
+    memcpy(header, PyBytes_AS_STRING(start), size)
+    if frame_packet(header, size, &total) == NOT_A_PACKET:
+        read_base_header(header, BASE_HEADER_SIZE, &packet, &fault)
+        raise decode_error(&fault, FIELDS)
+    return total
 
 
 def encode(MessagePacket packet not None):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from msmqwire.net.discovery_client import DISCOVERY_PORT, Discoverer, discover, discover_sync
+from msmqwire.net.discovery_client import Discoverer, discover, discover_sync
 from msmqwire.net.discovery_server import DiscoveryService
 from msmqwire.net.interfaces import local_networks
-from msmqwire.net.ping import PING_PORT, ping
-from msmqwire.net.session_client import SESSION_PORT, NextHop, SessionClient, connect
+from msmqwire.net.ping import ping
+from msmqwire.net.session_client import NextHop, SessionClient, connect
 from msmqwire.net.session_server import SessionServer, serve
+from msmqwire.wire.ports import DISCOVERY_PORT, PING_PORT, SESSION_PORT
 
 __all__ = [
     "DISCOVERY_PORT",

@@ -27,9 +27,7 @@ from msmqwire.discovery.client import (
 from msmqwire.net.interfaces import local_networks
 from msmqwire.net.socket_errors import Backoff, error_name, is_unusable
 from msmqwire.wire.guids import NIL
-
-DISCOVERY_PORT = 1801
-"""The UDP port of directory servers: [MS-MQSD] 1.9."""
+from msmqwire.wire.ports import DISCOVERY_PORT
 
 _LARGEST_DATAGRAM = 65535
 _AT_ONCE = 64  # datagrams read before other callbacks run, so that a flood stops no timer

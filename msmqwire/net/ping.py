@@ -16,9 +16,7 @@ from msmqwire.discovery.rates import Rate, TokenBuckets
 from msmqwire.net.host_addresses import Address, addresses_of, network_of, open_socket
 from msmqwire.net.socket_errors import Backoff, error_name, is_unusable
 from msmqwire.session import PING_RESPONSE_TIMEOUT, PingClient, answer_ping
-
-PING_PORT = 3527
-"""The UDP port of pings: [MS-MQQB] 2.1.2."""
+from msmqwire.wire.ports import PING_PORT
 
 _LEAST_PORT = 1024
 _ADDRESS_RATE, _TOTAL_RATE = Rate(10, burst=100), Rate(1000, burst=1000)

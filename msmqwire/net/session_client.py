@@ -32,9 +32,7 @@ from msmqwire.session import (
     Settings,
 )
 from msmqwire.wire.guids import NIL
-
-SESSION_PORT = 1801
-"""The TCP port of queue managers: [MS-MQQB] 2.1.1."""
+from msmqwire.wire.ports import SESSION_PORT
 
 _ORDER_QUEUE = 4  # its number among private queues: [MS-MQDMPR] 3.1.3
 

@@ -17,7 +17,6 @@ from msmqwire import mqqb
 from msmqwire.net.connection import MOST_WAITING, Connection, read_buffer
 from msmqwire.net.host_addresses import address_of, addresses_of, bind_all, network_of
 from msmqwire.net.ping import PingServer
-from msmqwire.net.session_client import SESSION_PORT
 from msmqwire.net.session_link import Link, reason_of
 from msmqwire.net.socket_errors import error_name
 from msmqwire.session import (
@@ -33,6 +32,7 @@ from msmqwire.session import (
     SessionClosed,
     Settings,
 )
+from msmqwire.wire.ports import SESSION_PORT
 
 _LOG = logging.getLogger(__name__)
 _BACKLOG = 1024

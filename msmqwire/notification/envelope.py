@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from msmqwire.formatname import PrivateName
+from msmqwire.mqqb.message_headers import SENDER_ID_TYPES
 
 if TYPE_CHECKING:
     from msmqwire.mqqb import UserMessage
@@ -26,6 +27,8 @@ __all__ = [
 
 #: The number of the notify queue among the private queues of every queue manager ([MS-MQCN] 1.9).
 NOTIFY_QUEUE = 3
+
+_QUEUE_MANAGER, _GUID_SIZE = SENDER_ID_TYPES.index("queue_manager"), 16
 
 
 class SenderIdentifierType(StrEnum):
@@ -82,12 +85,22 @@ class Envelope:
         security = message.security
         claim = None if security is None else security.security_id
         kind = None if security is None else security.sender_id_type
-        if kind == "queue_manager" and claim is not None and len(claim) == 16:
+        if claim is None or kind is None:
+            return cls(packet=message)
+        if names_queue_manager(SENDER_ID_TYPES.index(kind), len(claim)):
             sender, type_ = UUID(bytes_le=claim), SenderIdentifierType.QUEUE_MANAGER_IDENTIFIER
             return cls(sender_identifier_type=type_, sender_identifier=sender, packet=message)
-        if kind == "sid" and claim is not None:
+        if kind == "sid":
             return cls(sender_identifier_type=SenderIdentifierType.SID, sender_identifier=claim, packet=message)
         return cls(packet=message)
+
+
+def names_queue_manager(sender_id_type: Any, size: Any) -> Any:
+    """Whether a security identifier of ``size`` bytes names a queue manager.
+
+    Of a number, the place in ``SENDER_ID_TYPES``, or for each of an array of them.
+    """
+    return (sender_id_type == _QUEUE_MANAGER) & (size == _GUID_SIZE)
 
 
 #: Verifies the signature of a message and returns how it is authenticated ([MS-MQQB] 3.1.5.8.3).

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
 from msmqwire.errors import DecodeError
-from msmqwire.wire._sid import sid_text
+from msmqwire.wire._sid import LARGEST_SUB_AUTHORITY_COUNT, sid_text
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -22,7 +22,6 @@ __all__ = ["Ace", "SecurityDescriptor", "TransportAddress", "addresses", "securi
 _ACE_TYPES = {0: "allow", 1: "deny", 2: "audit", 3: "alarm"}
 _ADDRESS_TYPES = {1: ("ip", 4), 2: ("ip_ras", 4), 3: ("ipx", 10), 5: ("foreign", 16)}
 _DACL_PRESENT, _SACL_PRESENT = 0x0004, 0x0010
-_MOST_SUB_AUTHORITIES = 15
 
 
 class Ace(NamedTuple):
@@ -70,8 +69,8 @@ def _sid(data: memoryview, at: int, field: str) -> str:
     revision, count = _read("<BB", data, at, field)
     if revision != 1:
         raise DecodeError("bad_version", field, at, f"is {revision}, must be 1")
-    if count > _MOST_SUB_AUTHORITIES:
-        raise DecodeError("bad_count", field, at + 1, f"is {count}, at most {_MOST_SUB_AUTHORITIES}")
+    if count > LARGEST_SUB_AUTHORITY_COUNT:
+        raise DecodeError("bad_count", field, at + 1, f"is {count}, at most {LARGEST_SUB_AUTHORITY_COUNT}")
     _read("6x", data, at + 2, field)
     _read(f"{4 * count}x", data, at + 8, field)
     return str(sid_text(bytes(data[at : at + 8 + 4 * count])))

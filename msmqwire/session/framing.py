@@ -3,40 +3,30 @@
 from __future__ import annotations
 
 import mmap
-import struct
 import sys
 from collections.abc import Iterator
 from typing import Any
 
-from msmqwire.mqqb.framing import (
-    BASE_HEADER_SIZE,
-    FLAG_INTERNAL,
-    FLAG_SESSION,
-    PACKET_SIGNATURE,
-    SESSION_HEADER_SIZE,
-    VERSION_NUMBER,
-)
+from msmqwire.errors import DecodeError
+from msmqwire.mqqb._packet import packet_extent
+from msmqwire.mqqb.framing import BASE_HEADER_SIZE
 from msmqwire.mqqb.message_headers import MESSAGE_HEADERS
 
 #: Bytes of an incomplete packet that are kept together.
 _BLOCK = 1 << 16
-_FLAGS_AND_SIZE = struct.Struct("<2xH4xI")
 
-_USER_HEADER: Any = next(header for header in MESSAGE_HEADERS if header.section == "USER").dtype.fields
-
-
-def _field(name: str) -> slice:
-    """The bytes of a packet that have a field of its UserHeader."""
-    dtype, offset = _USER_HEADER[name][:2]
-    return slice(BASE_HEADER_SIZE + offset, BASE_HEADER_SIZE + offset + dtype.itemsize)
+_HEADERS: dict[str, Any] = {header.section: header.dtype.fields for header in MESSAGE_HEADERS}
 
 
+def _field(name: str, section: str = "USER", start: int = BASE_HEADER_SIZE) -> slice:
+    """The bytes of a packet that have a field of a header, which begins at ``start``."""
+    dtype, offset = _HEADERS[section][name][:2]
+    return slice(start + offset, start + offset + dtype.itemsize)
+
+
+PACKET_SIZE = _field("packet_size", "BASE", 0)
 SOURCE_QUEUE_MANAGER, QUEUE_MANAGER_ADDRESS = _field("source_queue_manager"), _field("queue_manager_address")
 SENT_TIME, MESSAGE_ID = _field("sent_time"), _field("message_id")
-
-
-class FramingError(ValueError):
-    """Bytes in which no packet begins, or one that is too large."""
 
 
 class PacketReader:
@@ -66,28 +56,28 @@ class PacketReader:
 
         Raises
         ------
-        FramingError
+        DecodeError
             As soon as the bytes show that they are no packet; the packets before it are given first.
         """
         with memoryview(data) as rest:
             at = 0
             while at < len(rest):
                 if (kept := self._kept) < BASE_HEADER_SIZE:
-                    part = rest[at : at + BASE_HEADER_SIZE - kept]
-                    self._header += part
+                    taken, part = BASE_HEADER_SIZE - kept, rest[:0]
+                    self._header += rest[at : at + taken]
                     self._size = self._packet_size()
-                elif kept + len(rest) - at < self._size:
-                    part = rest[at:]
-                    self._keep(part)
                 else:
-                    part = rest[at : at + self._size - kept]
+                    taken = self._size - kept
+                    part = rest[at : at + taken]
+                taken = min(taken, len(rest) - at)
+                at += taken
+                if kept + taken == self._size:
                     packet = self._joined(part)
-                    at += len(part)
                     self.clear()
                     yield packet
-                    continue
-                self._kept += len(part)
-                at += len(part)
+                else:
+                    self._keep(part)
+                    self._kept += taken
 
     def _keep(self, part: memoryview) -> None:
         """Keep bytes after the BaseHeader, in blocks that the system takes back as soon as they are released."""
@@ -102,7 +92,7 @@ class PacketReader:
 
     def _joined(self, end: memoryview) -> bytes:
         """The packet whose last bytes are ``end``."""
-        last = (self._kept - BASE_HEADER_SIZE) % _BLOCK
+        last = (self._kept - BASE_HEADER_SIZE) % _BLOCK if self._blocks else 0
         if not last:
             return b"".join((self._header, *self._blocks, end))
         with memoryview(self._blocks[-1]) as block:
@@ -110,19 +100,13 @@ class PacketReader:
 
     def _packet_size(self) -> int:
         """The size of the packet, or of a BaseHeader if that is incomplete."""
-        head = self._header
-        if head[0] != VERSION_NUMBER:
-            raise FramingError(f"VersionNumber is 0x{head[0]:02x}, not 0x10")
-        if not PACKET_SIGNATURE.startswith(head[4:8]):
-            raise FramingError("the signature of a packet is missing")
-        if len(head) < BASE_HEADER_SIZE:
-            return BASE_HEADER_SIZE
-        flags, size = _FLAGS_AND_SIZE.unpack_from(head)
-        if not BASE_HEADER_SIZE < size <= self._max_packet_size:
-            raise FramingError(f"PacketSize is {size}, not from {BASE_HEADER_SIZE + 1} to {self._max_packet_size}")
-        if flags & (FLAG_INTERNAL | FLAG_SESSION) == FLAG_SESSION:
-            size += SESSION_HEADER_SIZE
-        return int(size)
+        extent = packet_extent(bytes(self._header))
+        if len(self._header) == BASE_HEADER_SIZE:
+            size = int.from_bytes(self._header[PACKET_SIZE], "little")
+            if size > self._max_packet_size:
+                detail = f"is {size}, can be at most {self._max_packet_size}"
+                raise DecodeError("too_large", "PacketSize", PACKET_SIZE.start, detail)
+        return extent
 
 
 def _new_block() -> mmap.mmap:

@@ -30,7 +30,7 @@ from msmqwire.session.events import (
     SessionClosed,
     SessionOpened,
 )
-from msmqwire.session.framing import QUEUE_MANAGER_ADDRESS, FramingError, PacketReader
+from msmqwire.session.framing import QUEUE_MANAGER_ADDRESS, PacketReader
 from msmqwire.session.history import MOST_REMEMBERED, MessageIDHistory
 from msmqwire.session.incoming import Incoming, Order, SequenceKey, SequenceState, after, order_of, sequence_key
 from msmqwire.session.limit import MessageLimit
@@ -183,8 +183,8 @@ class Session(ABC):
                 if self.is_disconnected or (self._limit is not None and self._limit.remaining <= 0):
                     break
                 self._receive_packet(packet, now)
-        except FramingError as error:
-            self._close(CloseReason.MALFORMED_PACKET, str(error), now)
+        except DecodeError as error:
+            self._close(CloseReason.MALFORMED_PACKET, f"malformed packet: {error}", now)
         self._take_order_acks()
         self._send_waiting(now)
         return self._take_events()

@@ -8,6 +8,8 @@ from msmqwire.wire.cursor cimport load_u16, load_u32
 from msmqwire.wire.digits cimport put_decimal, put_octets
 from msmqwire.wire.simd cimport wire_bswap32
 
+LARGEST_SUB_AUTHORITY_COUNT: int = MOST_SUB_AUTHORITIES
+
 
 cdef size_t format_sid(const uint8_t* sid, size_t size, uint8_t* target) noexcept nogil:
     """Write the text of a SID of ``size`` bytes."""

@@ -70,6 +70,27 @@ def test_bytes_between_packets() -> None:
     assert [row["label"] for row in rows] == ["one", None, "one", None]
 
 
+@pytest.mark.parametrize(
+    ("size", "code"), [(0, "bad_size"), (15, "bad_size"), ((4 << 20) + 1, "too_large"), (0xFFFFFFFF, "too_large")]
+)
+@pytest.mark.parametrize("session", [False, True])
+@pytest.mark.parametrize("part", [1, 5, 9, 15, 16, 1000])
+def test_base_header_with_a_packet_size_that_is_not_allowed(size: int, code: str, session: bool, part: int) -> None:
+    """The fault is that of its decoder; the packets around it are read."""
+    body = message(bytes(100), session=session, size=size)
+    data = MESSAGE + body + MESSAGE
+    before, run, after = table(list(stream(data, *[part] * (len(data) // part))))
+    assert (before["label"], before["fault"], after["label"], after["fault"]) == ("one", None, "one", None)
+    assert run["fault"] == {"code": code, "field": "PacketSize", "offset": 8}
+    assert (run["unrecognized"], run["unrecognized_size"]) == (body[:64], len(body))
+
+
+def test_notifications_count_a_message_that_is_too_large() -> None:
+    data = build.pcap(list(stream(message(bytes(100), size=0xFFFFFFFF) + MESSAGE)))
+    with capture.read_table(io.BytesIO(data), "notifications") as notifications:
+        assert (sum(map(len, notifications)), notifications.unread) == (0, 1)
+
+
 @pytest.mark.parametrize("size", [1, 5, 7])
 def test_bytes_that_begin_like_a_packet(size: int) -> None:
     """The next bytes show that no packet begins there, and one does at once."""

@@ -14,8 +14,6 @@ from pathlib import Path
 
 import pytest
 
-from msmqwire import net
-from msmqwire.cli import arguments
 from tests.cli.support import COMMAND, EXAMPLES, ROOT, Done, environ, msmqwire, process, refused
 from tests.net.session_wire import DEADLINE, Wire, free_port, in_thread, listener
 from tests.reference.mqqb_session_packets import (
@@ -326,10 +324,6 @@ def test_files_by_queue(tmp_path: Path) -> None:
     found = {path.name: [json.loads(line)["message_id"] for line in path.open()] for path in folder.iterdir()}
     assert sorted(found.values()) == [[1, 3], [2]]
     assert [name for name in found if "orders" in name] != [name for name in found if "bills" in name]
-
-
-def test_the_port_of_pings_is_that_of_the_library() -> None:
-    assert arguments.PING_PORT == net.PING_PORT
 
 
 def test_ping() -> None:

@@ -397,7 +397,10 @@ def test_the_state_of_the_session_when_an_acknowledgment_is_late() -> None:
     ("serve", "reason"),
     [
         (lambda connection, _: None, "the peer closed the connection"),
-        (lambda connection, _: connection.sendall(b"HTTP/1.1 400\r\n"), "VersionNumber is 0x48"),
+        (
+            lambda connection, _: connection.sendall(b"HTTP/1.1 400\r\n"),
+            "bad_version: VersionNumber at byte 0: is 0x48",
+        ),
         (lambda connection, _: initialize_and_wait(connection), "the session is open"),
     ],
 )

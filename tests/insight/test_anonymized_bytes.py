@@ -285,6 +285,13 @@ def test_bytes_of_no_packet_keep_their_number(tmp_path: Path) -> None:
     assert b"frieda" not in anonymized(path)
 
 
+def test_a_base_header_with_a_packet_size_that_is_not_allowed_keeps_its_fault(tmp_path: Path) -> None:
+    packet = message(body=b"frieda")
+    path = write_capture(tmp_path / "x.pcap", stream([packet[:8] + b"\xff" * 4 + packet[12:], message()]))
+    assert rows(path)[0][-1] == {"code": "too_large", "field": "PacketSize", "offset": 8}
+    assert b"frieda" not in anonymized(path)
+
+
 def test_a_stream_between_equal_ends_keeps_its_offsets(tmp_path: Path) -> None:
     packets = [message(number=number) for number in range(3)]
     path = write_capture(tmp_path / "x.pcap", stream(packets, "192.0.2.1", "192.0.2.1", 1801))

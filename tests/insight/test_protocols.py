@@ -90,6 +90,12 @@ def test_an_unknown_protocol(tmp_path: Path) -> None:
     assert found.evidence["protocol"] == UNKNOWN
 
 
+def test_a_packet_that_is_too_large_is_no_other_protocol(tmp_path: Path) -> None:
+    packet = message()
+    frames = stream([packet[:8] + b"\xff" * 4 + packet[12:]])
+    assert others(write(tmp_path / "x.pcap", frames)) == []
+
+
 def test_the_rest_of_a_packet_is_no_other_protocol(tmp_path: Path) -> None:
     """A capture may begin anywhere in a connection, and lose segments."""
     packets = [message(FIRST, number=number, body=bytes(2000)) for number in range(4)]

@@ -215,6 +215,8 @@ def test_sids() -> None:
     assert all(other[at : at + 4] != first[at : at + 4] for at in range(12, 28, 4))
     assert first[:12] == other[:12] == sid(21, 1, 2, 3, 1104)[:12]
     assert PSEUDONYMS.sid(sid(21)) == sid(21)
+    for wrong in (b"\2" + sid(21)[1:], sid(*range(16)), sid(21)[:-1]):
+        assert PSEUDONYMS.sid(wrong) == bytes(len(wrong))
     assert PSEUDONYMS.sid(sid(21, 5)[:-1]) == bytes(15)
     assert PSEUDONYMS.sid(sid(18)) == sid(18)
     assert PSEUDONYMS.sid(sid(0, authority=1)) == sid(0, authority=1)

@@ -6,7 +6,8 @@ import random
 
 import pytest
 
-from msmqwire.session.framing import FramingError, PacketReader
+from msmqwire.errors import DecodeError
+from msmqwire.session.framing import PacketReader
 from tests.reference.mqqb_session_packets import ConnectionParameters, SessionHeader
 from tests.session.peers import acknowledgment, incoming
 
@@ -43,32 +44,47 @@ def test_session_header_after_packet_size_belongs_to_the_packet() -> None:
 @pytest.mark.parametrize(
     ("data", "what"),
     [
-        (b"G", "VersionNumber is 0x47"),
-        (b"\x10\0\0\0L0", "signature"),
-        (PACKETS[0][:8] + b"\x10\0\0\0" + PACKETS[0][12:], "PacketSize is 16"),
-        (PACKETS[0][:8] + b"\x01\0\x40\0" + PACKETS[0][12:16], "PacketSize is 4194305"),
+        (b"G", "bad_version: VersionNumber at byte 0: is 0x47"),
+        (b"\x10\0\0\0L0", "bad_signature: Signature at byte 4: is 0x304c"),
+        (PACKETS[0][:8] + b"\x0f\0\0\0" + PACKETS[0][12:], "bad_size: PacketSize at byte 8: needs 16, there is 15"),
+        (
+            PACKETS[0][:8] + b"\x01\0\x40\0" + PACKETS[0][12:16],
+            "too_large: PacketSize at byte 8: is 4194305, can be at most 4194304",
+        ),
     ],
 )
 def test_not_a_packet(data: bytes, what: str) -> None:
     reader = PacketReader(4 << 20)
     stream = reader.feed(PACKETS[1] + data)
     assert next(stream) == PACKETS[1], "the packets before are given first"
-    with pytest.raises(FramingError, match=what):
+    with pytest.raises(DecodeError, match=what):
         next(stream)
 
 
 def test_the_first_byte_shows_that_it_is_no_packet() -> None:
-    with pytest.raises(FramingError, match="VersionNumber"):
+    with pytest.raises(DecodeError, match="VersionNumber"):
         list(PacketReader(4 << 20).feed(b"G"))
     reader = PacketReader(4 << 20)
     assert list(reader.feed(PACKETS[0])) == [PACKETS[0]]
-    with pytest.raises(FramingError, match="VersionNumber"):
+    with pytest.raises(DecodeError, match="VersionNumber"):
         list(reader.feed(b"G"))
+
+
+@pytest.mark.parametrize("size", range(1, 18))
+def test_packet_of_a_base_header(size: int) -> None:
+    """It is a packet as in captures, as soon as its bytes are there."""
+    data = PACKETS[0][:8] + b"\x10\0\0\0" + PACKETS[0][12:16]
+    found: list[bytes] = []
+    reader = PacketReader(4 << 20)
+    for at in range(0, 32, size):
+        found += reader.feed((data + data)[at : at + size])
+        assert len(found) == min(at + size, 32) // 16
+    assert found == [data, data]
 
 
 def test_largest_packet() -> None:
     header = PACKETS[0][:8] + (4 << 20).to_bytes(4, "little") + PACKETS[0][12:16]
     reader = PacketReader(4 << 20)
     assert list(reader.feed(header)) == []
-    with pytest.raises(FramingError):
+    with pytest.raises(DecodeError, match="is 4194304, can be at most 4194303"):
         list(PacketReader((4 << 20) - 1).feed(header))
