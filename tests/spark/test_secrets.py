@@ -36,6 +36,12 @@ def test_repr(shown: object) -> None:
     assert type(shown).__name__ in repr(shown)
 
 
+def test_an_option_of_a_lake_that_json_cannot_hold() -> None:
+    storage = Storage.of("s3://lake", {"secret_key": SECRET.encode()})
+    with pytest.raises(ValueError, match="^storage option 'secret_key' of type bytes has no form in JSON$"):
+        storage.sizes(["x"])
+
+
 QUERY = f"""
 import json, sys
 from msmqwire.spark.session import local_session

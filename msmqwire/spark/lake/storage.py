@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from pyarrow import fs
 
 from msmqwire.capture.files.listing import local_path
+from msmqwire.capture.files.remote import options_text
 from msmqwire.errors import MsmqWireError
 
 LakeOptions = Mapping[str, str]
@@ -207,7 +208,7 @@ class Storage:
 
     @property
     def _files(self) -> fs.FileSystem:
-        return _file_system(self.uri, json.dumps(dict(self.options), sort_keys=True))
+        return _file_system(self.uri, options_text(self.options))
 
 
 def mend(storage: Storage) -> str:
