@@ -38,7 +38,7 @@ def test_repr(shown: object) -> None:
 
 def test_an_option_of_a_lake_that_json_cannot_hold() -> None:
     storage = Storage.of("s3://lake", {"secret_key": SECRET.encode()})
-    with pytest.raises(ValueError, match="^storage option 'secret_key' of type bytes has no form in JSON$"):
+    with pytest.raises(ValueError, match=r"^storage option 'secret_key' of type bytes has no form in JSON$"):
         storage.sizes(["x"])
 
 
