@@ -103,8 +103,9 @@ class Both:
 
     def give(self, packet: Given) -> None:
         """A packet of the peer, or bytes in its place."""
-        if isinstance(packet, bytes):
-            # What is malformed is judged by message_packet and session_packet; from here on only promises are checked
+        if isinstance(packet, bytes) or (isinstance(packet, UserMessage) and packet.tx_sequence_number is not None):
+            # What is malformed is judged by message_packet and session_packet, and the reference has no sequences
+            # ([MS-MQQB] 3.1.5.8.6): from here on only promises are checked
             self.compared = False
         data = packet if isinstance(packet, bytes) else packet.pack()
         self.handle(self.machine.receive_data(data, self.now))

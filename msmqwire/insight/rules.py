@@ -295,7 +295,7 @@ def _other_protocol(_: str, rows: Rows, __: tuple[str, ...]) -> Match:
     asked = {each for each, server in zip(ends, from_server, strict=True) if not server}
     answers = [(dst, dst_port, src, src_port) in asked for src, src_port, dst, dst_port in ends]
     mask = pc.and_(names.is_valid(), booleans(~(from_server & np.array(answers, np.bool_))))
-    mask = pc.and_kleene(mask, pc.not_equal(_fault(rows, "field"), "PacketSize"))  # of a BaseHeader
+    mask = pc.and_(mask, pc.fill_null(pc.not_equal(_fault(rows, "field"), "PacketSize"), True))  # of a BaseHeader
     # After the beginning of a stream, or of what was captured of it, bytes that are not recognized may be the rest of a
     # packet
     begins = pc.equal(rows["stream_offset"], 0)

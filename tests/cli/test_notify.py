@@ -239,7 +239,7 @@ def test_no_change_is_no_notification() -> None:
         (["--directory", "x"], "add --notifications"),
         (["--trust", LEDGER], "add --notifications"),
         (["--notifications"], "needs the directory and its queue manager"),
-        (["--notifications", "--queue", "q"], "leave out --queue and -o"),
+        (["--notifications", "--queue", "q"], "leave out --queue, --transactional and -o"),
         (["--notifications", "--directory", str(ENTERPRISE), "--queue-manager", ORDERS], "no QueueManager in the"),
     ],
 )

@@ -183,15 +183,15 @@ class Session:
         self.send_messages()
 
     def leave(self, now: float) -> None:
-        """S18: an acknowledgment if one is owed, then close."""
+        """S18"""
         self.now = now
-        if self.SessionState == "OPEN" and self.UnackedReceivedMsgCount:
-            self.send_session_ack()
         self.close("left")
 
     def close(self, reason: str) -> None:
-        """3.1.5.9"""
+        """3.1.5.9 with S24: an acknowledgment if one is owed, then close; of a lost connection nothing is sent."""
         if not self.closed:
+            if self.SessionState == "OPEN" and self.UnackedReceivedMsgCount and reason != "lost":
+                self.send_session_ack()
             self.error = reason
             self.timers.clear()
             self.SessionState = "CLOSED"
