@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,7 +38,8 @@ def test_repr(shown: object) -> None:
 
 
 def test_an_option_of_a_lake_that_json_cannot_hold() -> None:
-    storage = Storage.of("s3://lake", {"secret_key": SECRET.encode()})
+    options: Any = {"secret_key": SECRET.encode()}
+    storage = Storage.of("s3://lake", options)
     with pytest.raises(ValueError, match=r"^storage option 'secret_key' of type bytes has no form in JSON$"):
         storage.sizes(["x"])
 
