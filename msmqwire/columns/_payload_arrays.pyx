@@ -146,7 +146,9 @@ cdef int read_indices(ImportedArray imported, ImportedArray values, size_t width
     """The values that the indices of a dictionary stand for."""
     cdef const ArrowArray* array = &imported.array
     cdef size_t count = <size_t>array.length
-    cdef const uint8_t* index = NULL if count == 0 else <const uint8_t*>array.buffers[1] + width * <size_t>array.offset
+    cdef const uint8_t* index = NULL
+    if count:
+        index = <const uint8_t*>array.buffers[1] + width * <size_t>array.offset
     cdef Span* span = make_spans(imported, count)
     cdef uint64_t place
     cdef size_t i
