@@ -7,7 +7,7 @@ import re
 
 _LONGEST = 120
 _PLAIN = re.compile(r"[a-z0-9.-]")
-#: Names that Windows gives to devices, whatever their extension is.
+#: Names that Windows gives to devices, with any extension.
 _DEVICES = re.compile(r"(con|prn|aux|nul|(com|lpt)[0-9])(\.|$)")
 
 

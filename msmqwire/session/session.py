@@ -571,7 +571,7 @@ class Session(ABC):
         self._events.append(MessageDisregarded(message, reason, self._address, changed.rejects))
 
     def _put(self, message: mqqb.UserMessage, data: bytes, token: str) -> None:
-        """Give a message to the caller, unless nobody may receive it any more."""
+        """Give a message to the caller, unless its TimeToBeReceived is over."""
         self._answer(message, message.positive_arrival_ack, acknowledgments.ACK_REACH_QUEUE)
         lifetime = message.time_to_be_received
         if lifetime != FOREVER and (lifetime == 0 or self._current_time() - message.sent_time > lifetime):

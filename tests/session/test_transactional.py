@@ -537,7 +537,7 @@ def test_sessions_of_its_sender_are_closed_for_a_minute() -> None:
     for seconds, address, closed in (
         (1, ADDRESS, CloseReason.PAUSED),
         (59, ADDRESS, CloseReason.PAUSED),
-        (59, "192.0.2.8", None),  # whoever claims the identifier elsewhere blocks no other
+        (59, "192.0.2.8", None),  # a claim of the identifier from another address blocks no other sender
         (60, ADDRESS, None),
     ):
         end = new_acceptor(incoming=incoming, address=address)
