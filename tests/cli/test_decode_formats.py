@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import shutil
 import subprocess
 import sys
 import uuid
@@ -169,6 +170,15 @@ def test_table_shows_every_column_in_any_width(width: int, printed: Path) -> Non
             assert part[:10] in squeezed, part
         if chosen and width >= 60:
             assert all(name in squeezed for name in columns)
+
+
+@pytest.mark.parametrize("format", ["brief", "table"])
+def test_the_name_of_a_file_is_whole(tmp_path: Path, format: str) -> None:
+    file = tmp_path / ("a folder whose name is long " * 3) / "other-site.pcapng"
+    file.parent.mkdir()
+    shutil.copyfile(OTHER, file)
+    shown = msmqwire("decode", file, "-T", format, "--columns", "file,frame", "-q", env={"COLUMNS": "400"})
+    assert str(file) in shown.stdout.decode()
 
 
 def test_records_and_columns(printed: Path) -> None:

@@ -109,11 +109,11 @@ def _endpoints(addresses: Array, ports: Array) -> Array:
 
 
 def column(batch: pa.RecordBatch, name: str, *, whole: bool = False) -> Array:
-    """A column of a table as ``shown`` shows it.
+    """A column of a table as ``shown`` shows it, the name of a file whole.
 
     The time when a message was sent has whole seconds. Bytes of another protocol that are ASCII are text in quotes.
     """
-    values = shown(batch[name], whole=whole)
+    values = shown(batch[name], whole=whole or name == "file")
     if name == "unrecognized" and batch[name].null_count < len(batch):
         return pc.coalesce(_quoted(batch[name]), values)
     return pc.replace_substring_regex(values, r"\.000000$", "") if name == "sent_time" else values
