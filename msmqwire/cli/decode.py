@@ -93,7 +93,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Add the options to the parser."""
     parser.add_argument("files", nargs="+", metavar="FILE", help=CAPTURE_HELP)
     parser.add_argument(
-        "--hex", action="store_true", help="FILE is one payload in hexadecimal; table shows the field of each byte"
+        "--hex", action="store_true", help="FILE is one payload, as a log has it; table shows the field of each byte"
     )
     add_format(parser, (*FORMATS, "eve"))
     add_output(parser)
@@ -118,8 +118,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Decode; the exit status."""
     optional("pyarrow", "msmqwire decode")
-    _check(options)
-    if options.extract is not None:
+    if options.extract is not None and not options.hex:
         return _extract(options)
     format = chosen_format(options.format, options.output)
     if options.guid == "binary" and format != "parquet":
@@ -129,14 +128,6 @@ def run(options: argparse.Namespace) -> int:
 
         return decode_hex(options, format)
     return _decode_captures(options, format)
-
-
-def _check(options: argparse.Namespace) -> None:
-    if not options.hex:
-        return
-    for name in ("columns", "limit", "where", "extract", "jobs", "ports", "addresses", "since", "until"):
-        if getattr(options, name) not in (None, []):
-            raise CommandError(f"--{'address' if name == 'addresses' else name} is not for --hex")
 
 
 def _extract(options: argparse.Namespace) -> int:

@@ -24,6 +24,7 @@ examples:
   msmqwire detect -T zeek day.pcap > msmqwire_findings.log
   msmqwire detect -T eve day.pcap >> eve.json
   msmqwire detect --lake lake --since 2024-03-04
+  msmqwire detect --hex - < payload.txt
   msmqwire detect --suricata > msmqwire.rules
 """
 
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the options to the parser."""
     add_captures_or_lake(parser)
+    parser.add_argument("--hex", action="store_true", help="CAPTURE is one payload, as a log has it")
     add_expected(parser)
     parser.add_argument("--suricata", action="store_true", help="write the rules for Suricata instead")
     parser.add_argument("--rules", action="store_true", help="list the rules instead")
@@ -63,16 +65,21 @@ def run(options: argparse.Namespace) -> int:
     optional("pyarrow", "msmqwire detect")
     if options.suricata or options.rules:
         return _write_rules(options)
-    detector, lines, status = detect(options, Inputs(options))
-    report(lines, status, quiet=options.quiet)
-    findings = detector.findings()
+    if options.hex:
+        from msmqwire.cli.payload import findings_of
+
+        findings, status, omitted = findings_of(options), 0, 0
+    else:
+        detector, lines, status = detect(options, Inputs(options))
+        report(lines, status, quiet=options.quiet)
+        findings, omitted = detector.findings(), detector.omitted()
     format = options.format or ("table" if is_terminal(options.output) else "json")
-    with open_target(options.output, options.files) as sink:
+    with open_target(options.output, [] if options.hex else options.files) as sink:
         write(findings, format, sink)
     if not options.quiet:
         say(counted(len(findings), "finding"))
-    if detector.omitted():
-        say(f"{counted(detector.omitted(), 'candidate')} left out: a rule keeps 10,000")
+    if omitted:
+        say(f"{counted(omitted, 'candidate')} left out: a rule keeps 10,000")
     return 2 if findings else status
 
 

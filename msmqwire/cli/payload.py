@@ -1,29 +1,29 @@
-"""``msmqwire decode --hex``: one payload in hexadecimal, with the fields that its bytes belong to."""
+"""One payload without a capture, ``--hex``: the fields that its bytes belong to, and its rows for ``detect``."""
 
 from __future__ import annotations
 
 import argparse
-import re
-import sys
-from itertools import pairwise
+import io
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from msmqwire.cli.console import CommandError, printable, say
 from msmqwire.cli.formats import write_table
+from msmqwire.cli.payload_text import payload_of
 from msmqwire.cli.target import open_target
 from msmqwire.properties.table import by_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_LARGEST = 16 << 20
+    from msmqwire.insight.findings import Finding
+
 _SHOWN = 16
-# The base and the digits of offsets: of xxd, hexdump -C, Wireshark and tcpdump; and of od, octal or decimal
-_OFFSETS = ((16, "4,6"), (16, "8"), (8, "7"), (10, "7"))
-# A line of a hexdump, its offset first; groups of bytes in it. Their characters follow after two blanks or more, and
-# two may be in the middle.
-_ROW = r"\s*(?:0x)?([0-9a-fA-F]{%s})((?:[:\s].*)?)"
-_GROUP = re.compile(r"( *)((?:[0-9a-fA-F]{2})+)(?=[\s|]|$)")
+_NOT_FOR_PAYLOADS = (
+    "columns", "limit", "where", "extract", "jobs", "ports", "addresses", "since", "until", "lake", "expect",
+)  # fmt: skip
+# Of evidence, what a payload alone does not show
+_UNKNOWN = {"src", "src_port", "dst", "dst_port", "answered"}
 
 
 def decode_hex(options: argparse.Namespace, format: str) -> int:
@@ -32,9 +32,7 @@ def decode_hex(options: argparse.Namespace, format: str) -> int:
     from msmqwire.insight.layouts import guess
     from msmqwire.mqqb.framing import has_signature
 
-    if len(options.files) > 1:
-        raise CommandError("--hex decodes one payload: give it as one argument, or - for standard input")
-    payload = payload_of(options.files[0])
+    payload = _payload(options)
     layout = options.table[0] if options.table else guess(payload)
     table = "sessions" if layout == "ping" else layout
     if table not in TABLES:
@@ -54,63 +52,42 @@ def decode_hex(options: argparse.Namespace, format: str) -> int:
     return 0 if fault is None else 2
 
 
-def payload_of(text: str) -> bytes:
-    """The bytes of an argument, or of standard input: digits, with white space, colons and 0x, or a hexdump."""
-    if text == "-":
-        if sys.stdin is None:
-            raise CommandError("standard input is closed")
-        text = sys.stdin.read(_LARGEST)
-    found = {_of_hexdump(text.splitlines(), *of_program) for of_program in _OFFSETS} - {None}
-    if len(found) == 1:
-        return found.pop() or b""
-    try:
-        return bytes.fromhex(re.sub(r"0x|\\x|[\s:,]", "", text))
-    except ValueError:
-        raise CommandError(f"{printable(text[:40])!r} is not hexadecimal") from None
+def _payload(options: argparse.Namespace) -> bytes:
+    if len(options.files) != 1:
+        raise CommandError("--hex reads one payload: give it as one argument, or - for standard input")
+    for name in _NOT_FOR_PAYLOADS:
+        # One thread, the default of detect, changes nothing
+        if getattr(options, name, None) not in (None, [], *([1] if name == "jobs" else [])):
+            raise CommandError(f"--{'address' if name == 'addresses' else name} is not for --hex")
+    return payload_of(options.files[0])
 
 
-def _of_hexdump(lines: list[str], base: int, digits: str) -> bytes | None:
-    """The bytes of a hexdump with offsets of so many digits; None where the offsets are not those of the bytes.
+def findings_of(options: argparse.Namespace) -> list[Finding]:
+    """Return what the rules of ``detect`` find in one payload, without what a payload alone does not show."""
+    from msmqwire.capture.files.writing import CaptureWriter, Flow
+    from msmqwire.insight.findings import CapturedRows, Detector
+    from msmqwire.insight.layouts import guess
+    from msmqwire.wire.ports import PING_PORT, SESSION_PORT
 
-    A line has an offset, bytes and perhaps their characters; the last one may be the offset of the end. ``*`` stands
-    for repetitions of the line before it.
-    """
-    rows: list[tuple[int, str]] = []
-    repeated = set()
-    for line in filter(str.strip, lines):
-        if line.strip() == "*":
-            repeated.add(len(rows) - 1)
-            continue
-        match = re.fullmatch(_ROW % digits, line)
-        try:
-            rows.append((int(match[1], base), match[2]))  # type: ignore[index]
-        except (TypeError, ValueError):
-            return None
-    sizes = [after - before for (before, _), (after, _) in pairwise(rows)]
-    if not sizes and not (rows and rows[0][0] == 0 and rows[0][1].startswith((":", "  "))):
-        return None  # one line of digits in groups
-    if any(size <= 0 for size in sizes) or sum(sizes) > _LARGEST:
-        return None
-    width = sizes[0] if sizes and 0 not in repeated else _SHOWN
-    found = bytearray()
-    for at, ((_, rest), size) in enumerate(zip(rows, [*sizes, None], strict=True)):
-        data = _first_bytes(rest.removeprefix(":"), width)
-        if at in repeated and size and data:
-            data *= size // len(data)
-        if size is not None and len(data) != size:
-            return None
-        found += data
-    return bytes(found)
+    payload = _payload(options)
+    layout = guess(payload)
+    if layout == "notifications":
+        raise CommandError("the payload is the body of a change notification; detect needs the packet that carries it")
+    # The rules read rows of captures
+    file = io.BytesIO()
+    writer = CaptureWriter(file)
+    flow = Flow("192.0.2.1", 49152, "192.0.2.2", PING_PORT if layout == "ping" else SESSION_PORT)
+    write = writer.stream if layout in ("messages", "sessions") else writer.datagram
+    write(0, flow, payload)
+    detector = Detector()
+    for table, batch in CapturedRows(io.BytesIO(file.getvalue())):
+        detector.add(table, batch)
+    return [_of_payload(finding) for finding in detector.findings()]
 
 
-def _first_bytes(text: str, most: int) -> bytes:
-    """The bytes of a line of a hexdump, up to its characters."""
-    data = bytearray()
-    at = 0
-    while (group := _GROUP.match(text, at)) and (not data or len(group[1]) <= 1 + (len(data) < most)):
-        data += bytes.fromhex(group[2])
-        at = group.end()
-    return bytes(data)
+def _of_payload(finding: Finding) -> Finding:
+    evidence = {name: value for name, value in finding.evidence.items() if name not in _UNKNOWN}
+    return replace(finding, file=None, frames=[1], evidence={**evidence, "first_seen": None, "last_seen": None})
 
 
 def _lines(layout: str, payload: bytes) -> Iterator[str]:

@@ -12,8 +12,6 @@ import pytest
 
 from msmqwire import mqcn, mqqb
 from msmqwire.capture import TABLES
-from msmqwire.cli.console import CommandError
-from msmqwire.cli.payload import payload_of
 from msmqwire.columns.fields import Field
 from msmqwire.insight.layouts import LAYOUTS, byte_map, guess
 from msmqwire.mqcn.schema import OPERATIONS
@@ -161,56 +159,6 @@ def test_standard_input_may_be_a_hexdump() -> None:
     lines = ("00 00 48 55 04 00 00 00 d1 58 73 55 50 91 95 95   ..HU.....XsUP...", "49 97 b6 e6 11 ea 26 c6   I.....&.")
     dump = "".join(f"{16 * at:04x}   {line}\n" for at, line in enumerate(lines))
     assert json.loads(msmqwire("decode", "--hex", "-", "-T", "json", input=dump.encode()).stdout)["cookie"] == 4
-
-
-DUMPED = bytes.fromhex(PING)
-LINES = DUMPED[:16], DUMPED[16:]
-ZEROS = bytes(96) + b"ab cd\xef"
-
-
-@pytest.mark.parametrize(
-    ("dump", "data"),
-    [
-        # hexdump -C, of which the last line is the offset of the end
-        (
-            f"00000000  {LINES[0][:8].hex(' ')}  {LINES[0][8:].hex(' ')}  |..HU.....XsUP...|\n"
-            f"00000010  {LINES[1].hex(' ')}                           |I.....&.|\n00000018\n",
-            DUMPED,
-        ),
-        (
-            f"00000000  {'00 ' * 8} {'00 ' * 8} |................|\n*\n"
-            "00000060  61 62 20 63 64 ef  |ab cd.|\n00000066\n",
-            ZEROS,
-        ),
-        # xxd: characters that look like bytes
-        (
-            f"00000000: {LINES[0].hex(' ', 2)}  ab cd ef 00  1 2\n"
-            f"00000010: {LINES[1].hex(' ', 2)}                      ab cd\n",
-            DUMPED,
-        ),
-        ("00000000: 6162 2063 64                             ab cd\n", b"ab cd"),
-        # od -A x -t x1, od -t x1, od -A d -t x1
-        (f"000000 {LINES[0].hex(' ')}\n000010 {LINES[1].hex(' ')}\n000018\n", DUMPED),
-        (f"0000000 {LINES[0].hex(' ')}\n0000020 {LINES[1].hex(' ')}\n0000030\n", DUMPED),
-        (f"0000000 {LINES[0].hex(' ')}\n0000016 {LINES[1].hex(' ')}\n0000024\n", DUMPED),
-        ("0000000" + " 00" * 16 + "\n*\n0000140 61 62 20 63 64 ef\n0000146\n", ZEROS),
-        # Wireshark, one line
-        (f"0000   {LINES[1].hex(' ')}   I.....&.\n", LINES[1]),
-        (f"0000  {LINES[1].hex(' ')}", LINES[1]),
-        # Digits in groups, which are no offsets
-        (f"00000000 {LINES[1].hex(' ')}", bytes(4) + LINES[1]),
-        ("0000 4855\n0400 0000", DUMPED[:8]),
-        ("0x00, 0x48", b"\0H"),
-    ],
-)
-def test_hexdumps_of_programs(dump: str, data: bytes) -> None:
-    assert payload_of(dump) == data
-
-
-@pytest.mark.parametrize("dump", ["0000020 00\n0000010 0\n", "00000000: 00\n*\n10000000: 00\n", "*\n", "0000 0\n"])
-def test_hexdumps_with_wrong_offsets(dump: str) -> None:
-    with pytest.raises(CommandError, match="is not hexadecimal"):
-        payload_of(dump)
 
 
 def test_properties_do_not_copy_what_follows_them() -> None:
