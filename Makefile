@@ -230,8 +230,8 @@ $(DONE)/venv: pyproject.toml $(LOCK) | check
 	@mkdir -p $(DONE) && touch $@
 
 SOURCES := setup.py declarations.py stubs.py $(shell find msmqwire -name '*.pyx' -o -name '*.pxd' -o -name '*.h') \
-	$(wildcard msmqwire/*/schema.py msmqwire/mqqb/*.py) msmqwire/columns/fields.py msmqwire/wire/codes.py \
-	msmqwire/properties/table.py
+	$(wildcard msmqwire/*/schema.py msmqwire/mqqb/*.py msmqwire/mqqb/*/*.py) \
+	msmqwire/columns/fields.py msmqwire/wire/codes.py msmqwire/properties/table.py
 
 $(DONE)/built: $(DONE)/build-$(MSMQWIRE_BUILD) $(SOURCES) | check $(DONE)/venv
 	$(PY) declarations.py

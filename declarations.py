@@ -51,7 +51,7 @@ def offsets(tables: Iterable[Any], room: str) -> Iterator[str]:
     """Where fields begin in their headers; those that the sources of ``room`` use."""
     from msmqwire.columns.fields import SIZES
 
-    sources = "".join(path.read_text("utf-8") for path in sorted((PACKAGE / room).glob("*.p[yx][xd]")))
+    sources = "".join(path.read_text("utf-8") for path in sorted((PACKAGE / room).rglob("*.p[yx][xd]")))
     used = {*re.findall(r"\w+_AT\b", sources)}
     found = {
         f"{re.sub(r'(?<=[a-z0-9])(?=[A-Z])|(?<=ID)(?=Size)|[.]', '_', row.name or row.column).upper()}_AT": row.at
@@ -144,7 +144,7 @@ PARTS = {
     "properties/_lookup.pxd": ("msmqwire.properties.table", kinds),
     "mqqb/_kernel.pxd": ("msmqwire.mqqb.schema", protocol),
     "mqqb/framing.pxd": ("msmqwire.mqqb.framing", constants),
-    "mqqb/_sessions.pxd": ("msmqwire.mqqb.rules", session_violations),
+    "mqqb/session/_kernel.pxd": ("msmqwire.mqqb.rules", session_violations),
 }
 
 
@@ -164,12 +164,11 @@ def written() -> dict[Path, str]:
 
 def bare_packages() -> None:
     """Let the modules of the package be imported without its ``__init__``, which need the compiled modules."""
-    for folder in (PACKAGE, *PACKAGE.iterdir()):
-        if (folder / "__init__.py").exists():
-            name = ".".join(folder.relative_to(PACKAGE.parent).parts)
-            module: Any = ModuleType(name)
-            module.__path__ = [str(folder)]
-            sys.modules[name] = module
+    for path in PACKAGE.rglob("__init__.py"):
+        name = ".".join(path.parent.relative_to(PACKAGE.parent).parts)
+        module: Any = ModuleType(name)
+        module.__path__ = [str(path.parent)]
+        sys.modules[name] = module
 
 
 if __name__ == "__main__":

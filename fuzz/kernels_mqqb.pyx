@@ -11,9 +11,9 @@ from msmqwire.mqqb.framing cimport FRAMED, INCOMPLETE, NOT_A_PACKET, frame_packe
 from msmqwire.mqqb._kernel cimport (
     BLANK, CODE_COUNT, DISCARDABLE, PART_COUNT, QUEUE_COUNT, SECTION_COUNT, TRAILING_BYTES, Packet, Violation,
 )
-from msmqwire.mqqb._messages cimport largest_message, read_message, write_message
-from msmqwire.mqqb._queues cimport QueueLists
-from msmqwire.mqqb._sessions cimport LARGEST_SESSION, is_ping, read_session, write_session
+from msmqwire.mqqb.message._kernel cimport largest_message, read_message, write_message
+from msmqwire.mqqb.message._queues cimport QueueLists
+from msmqwire.mqqb.session._kernel cimport LARGEST_SESSION, is_ping, read_session, write_session
 from msmqwire.wire._fault cimport TRUNCATED, Fault
 from msmqwire.wire._format_name cimport FormatName
 from msmqwire.wire._transport cimport Transport

@@ -17,6 +17,9 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "msmqwire"
 
+#: One protocol each, with the same files.
+PROTOCOLS = ("mqsd", "mqcn", "mqqb")
+
 #: From the lowest floor up. Packages on one floor do not import each other.
 FLOORS: tuple[tuple[str, ...], ...] = (
     ("errors", "__version__"),
@@ -25,7 +28,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("properties",),
     ("propvariant",),
     ("formatname",),
-    ("mqsd", "mqcn", "mqqb"),
+    PROTOCOLS,
     ("directory",),
     ("discovery", "notification", "session"),
     ("capture",),
@@ -38,7 +41,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
 FLOOR = {package: floor for floor, packages in enumerate(FLOORS) for package in packages}
 
 #: The sub-packages of a package, from the lowest floor up. Modules of the package itself are on no floor.
-INNER_FLOORS: dict[str, tuple[str, ...]] = {"capture": ("frames", "tcp", "files")}
+INNER_FLOORS: dict[str, tuple[str, ...]] = {"capture": ("frames", "tcp", "files"), "mqqb": ("message", "session")}
 
 #: ``msmqwire/__init__.py`` collects the public names, and ``python -m msmqwire`` starts the command line.
 FRONT_DOORS = ("__init__", "__main__")
@@ -148,6 +151,18 @@ def test_imports_run_down_only(package: str) -> None:
             if target != package and FLOOR.get(target, len(FLOORS)) >= FLOOR[package]:
                 wrong.append((str(path.relative_to(PACKAGE)), name))
     assert not wrong, f"{package} must not import {wrong}"
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_protocols_have_the_files_of_the_architecture_page(protocol: str) -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+    table = page.partition("The protocol folders have the same files:")[2].partition("\n\n")[2].partition("\n\n")[0]
+    files = re.findall(r"^\| `([^`]+)` \|", table, re.MULTILINE)
+    assert {"schema.py", "_kernel.pyx"} < {*files}
+    assert not [name for name in files if not (PACKAGE / protocol / name).exists()]
+    folders = [path.parent for path in (PACKAGE / protocol).glob("*/__init__.py")]
+    assert {path.name for path in folders} == {*INNER_FLOORS.get(protocol, ())}
+    assert not [path for path in folders for name in ("schema.py", "_kernel.pyx") if not (path / name).exists()]
 
 
 @pytest.mark.parametrize("package", INNER_FLOORS)

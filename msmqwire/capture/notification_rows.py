@@ -9,7 +9,7 @@ import numpy as np
 
 from msmqwire.columns._batch import gathered
 from msmqwire.columns.arrow_arrays import integers, strings
-from msmqwire.mqqb.message_headers import SENDER_ID_TYPES
+from msmqwire.mqqb.message.schema import SENDER_ID_TYPES
 from msmqwire.notification import judgement
 from msmqwire.notification.envelope import names_queue_manager
 from msmqwire.notification.judgement import Senders, judge_batch

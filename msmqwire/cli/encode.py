@@ -169,8 +169,8 @@ def _rows(file: IO[bytes], options: argparse.Namespace) -> Iterator[tuple[int, s
 def _table_of(row: Row) -> str:
     """The table that has the columns of a row; a column ``kind`` says it by its value."""
     from msmqwire.cli.packets import columns_of
-    from msmqwire.mqqb.message_headers import KINDS
-    from msmqwire.mqqb.session_headers import SESSION_KINDS
+    from msmqwire.mqqb.message.schema import KINDS
+    from msmqwire.mqqb.session.schema import SESSION_KINDS
 
     known = {table: columns_of(table) for table in _TABLES}
     kinds = {"messages": KINDS, "sessions": SESSION_KINDS}

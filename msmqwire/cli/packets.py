@@ -16,9 +16,9 @@ from msmqwire.formatname import DirectName, FormatNameError, parse
 from msmqwire.mqcn.values import EVENTS
 from msmqwire.mqqb._encode import DERIVED
 from msmqwire.mqqb.groups import GROUP_FIELDS, GROUPS, SECURITY_DATA_PRESENT
-from msmqwire.mqqb.message_classes import MESSAGE_CLASSES
-from msmqwire.mqqb.message_headers import SENDER_ID_TYPES
-from msmqwire.mqqb.readable import BODY_TYPES, UTF16_TYPES
+from msmqwire.mqqb.message.classes import MESSAGE_CLASSES
+from msmqwire.mqqb.message.readable import BODY_TYPES, UTF16_TYPES
+from msmqwire.mqqb.message.schema import SENDER_ID_TYPES
 from msmqwire.notification.sender import TIME_TO_REACH_QUEUE
 from msmqwire.propvariant import VT_LPWSTR
 

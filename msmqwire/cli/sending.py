@@ -226,7 +226,7 @@ class Sending:
             raise
 
     def _take_answer(self, message: UserMessage) -> None:
-        from msmqwire.mqqb.message_classes import MEANINGS
+        from msmqwire.mqqb.message.classes import MEANINGS
 
         name = message.message_class_name or ""
         if not name.startswith(("ack_", "nack_")) or message.correlation_guid != self.client.identifier:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from msmqwire.mqqb import read_body
-from msmqwire.mqqb.readable import UTF16_TYPES
+from msmqwire.mqqb.message.readable import UTF16_TYPES
 
 __all__ = ["BODY_COLUMNS", "EXTENSIONS", "NEEDED", "Kind", "body_kind", "executable_kind", "with_bodies"]
 

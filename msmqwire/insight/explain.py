@@ -13,7 +13,7 @@ from itertools import pairwise
 
 from msmqwire.capture import CAPTURE, TABLES
 from msmqwire.errors import require
-from msmqwire.mqqb.message_classes import MEANINGS, MESSAGE_CLASSES
+from msmqwire.mqqb.message.classes import MEANINGS, MESSAGE_CLASSES
 from msmqwire.notification.judgement import Outcome, Rule, Unverified
 from msmqwire.properties import PROPERTIES, TYPE_NAMES, Property
 from msmqwire.wire.codes import FAULTS

@@ -23,7 +23,7 @@ from msmqwire.insight.findings import Finding
 from msmqwire.insight.rows import frames_text, seen_text
 from msmqwire.insight.sections import SECTIONS
 from msmqwire.insight.summary import Summary, schema
-from msmqwire.mqqb.message_classes import MEANINGS
+from msmqwire.mqqb.message.classes import MEANINGS
 from msmqwire.wire.codes import FAULTS
 
 __all__ = ["MESSAGE_COLUMNS", "MOST_MESSAGES", "page"]

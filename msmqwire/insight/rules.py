@@ -19,7 +19,7 @@ from msmqwire.insight.arrays import numbers, pc, truths
 from msmqwire.insight.bodies import executable_kind
 from msmqwire.insight.protocols import UNKNOWN, protocol_of
 from msmqwire.insight.rows import MINUTE, Rows, has_value, own_managers
-from msmqwire.mqqb.readable import DOTNET_HEADER
+from msmqwire.mqqb.message.readable import DOTNET_HEADER
 from msmqwire.wire.ports import SESSION_PORT
 
 if TYPE_CHECKING:

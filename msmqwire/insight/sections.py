@@ -17,7 +17,7 @@ from msmqwire.insight.arrays import numbers, pc, truths
 from msmqwire.insight.rows import Rows
 from msmqwire.insight.rules import NEGATIVE, probes, shown_managers
 from msmqwire.mqqb.framing import SESSION_HEADER_SIZE
-from msmqwire.mqqb.session_headers import SESSION_KINDS
+from msmqwire.mqqb.session.schema import SESSION_KINDS
 from msmqwire.notification.judgement import Outcome
 from msmqwire.properties import PROPID_Q_PATHNAME, PROPID_Q_QMID, PROPID_QM_PATHNAME
 

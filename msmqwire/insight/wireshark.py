@@ -16,7 +16,7 @@ from msmqwire.columns.fields import SIZES, Field, enumerated
 from msmqwire.columns.schema import Enumeration
 from msmqwire.insight.layouts import LAYOUTS, field_ids
 from msmqwire.mqcn.schema import OPERATIONS
-from msmqwire.mqqb.message_classes import MESSAGE_CLASSES
+from msmqwire.mqqb.message.classes import MESSAGE_CLASSES
 from msmqwire.properties import NUMBERED, TYPE_NAMES
 from msmqwire.wire import ports
 from msmqwire.wire.codes import FAULTS

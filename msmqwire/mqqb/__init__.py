@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from msmqwire.mqqb._batch import MessageBatch, Notifications, decode_batch, decode_session_batch
-from msmqwire.mqqb._bodies import read_body
 from msmqwire.mqqb._encode import encode_batch
 from msmqwire.mqqb._packet import (
     ConnectionParameters,
@@ -23,6 +22,7 @@ from msmqwire.mqqb.groups import (
     SoapHeader,
     TransactionHeader,
 )
+from msmqwire.mqqb.message._bodies import read_body
 from msmqwire.mqqb.rules import SessionViolation, Violation
 from msmqwire.mqqb.schema import MESSAGES, SESSIONS
 

@@ -17,15 +17,15 @@ from msmqwire.columns._decoder cimport Decoder, decode_payloads
 from msmqwire.columns._layout cimport hide_incomplete, put_fault, put_rows, put_whole
 from msmqwire.columns._payloads cimport Payloads, payloads_of_spans
 from msmqwire.columns.payload_table cimport UNFRAMED, PayloadTable, Span, payload_at, prefetch_lines
-from msmqwire.mqqb._derived cimport derive_column
+from msmqwire.mqqb.message._derived cimport derive_column
 from msmqwire.mqqb.framing cimport PACKET_SIGNATURE
 from msmqwire.mqqb._incomplete cimport CutHeader, read_incomplete_message, read_incomplete_session
 from msmqwire.mqqb._kernel cimport (
     HAS_MULTI_QUEUE, PLAIN, QUEUE_COUNT, Field, Packet, clear_packet
 )
-from msmqwire.mqqb._messages cimport read_message
-from msmqwire.mqqb._queues cimport QueueLists
-from msmqwire.mqqb._sessions cimport read_session
+from msmqwire.mqqb.message._kernel cimport read_message
+from msmqwire.mqqb.message._queues cimport QueueLists
+from msmqwire.mqqb.session._kernel cimport read_session
 from msmqwire.wire._fault cimport BAD_SIGNATURE, Fault, set_fault
 from msmqwire.wire._format_name cimport FormatName
 from msmqwire.wire.simd cimport wire_unlikely

@@ -9,8 +9,8 @@ from msmqwire.columns._encoded cimport Encoded, Encoder, encode_packets, encode_
 from msmqwire.columns._layout cimport LIST, Layout, load_rows
 from msmqwire.columns.payload_table cimport Span, payload_at, prefetch_lines
 from msmqwire.mqqb._kernel cimport HAS_MULTI_QUEUE, QUEUE_COUNT, Draft, Packet, Violation, clear_draft
-from msmqwire.mqqb._messages cimport LARGEST_HEADERS, write_message
-from msmqwire.mqqb._sessions cimport LARGEST_SESSION, write_session
+from msmqwire.mqqb.message._kernel cimport LARGEST_HEADERS, write_message
+from msmqwire.mqqb.session._kernel cimport LARGEST_SESSION, write_session
 from msmqwire.wire._format_name cimport FormatName
 from msmqwire.wire.simd cimport wire_unlikely
 

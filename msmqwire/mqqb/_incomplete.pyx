@@ -20,8 +20,8 @@ from msmqwire.mqqb._kernel cimport (
     SESSION_ACK, SESSION_HEADER_WINDOW_SIZE_AT, SIGNATURE_AT, TRANSACTION, USER, WINDOW, WINDOW_SIZE_AT, Field, Packet,
     clear_packet, padded, read_base_header,
 )
-from msmqwire.mqqb._messages cimport message_class_place, named, read_headers
-from msmqwire.mqqb._sessions cimport (
+from msmqwire.mqqb.message._kernel cimport message_class_place, named, read_headers
+from msmqwire.mqqb.session._kernel cimport (
     ESTABLISH_SIZE, INTERNAL_FIXED_SIZE, INTERNAL_HEADER_SIZE, PACKET_ESTABLISH, PACKET_PARAMETERS, PACKET_REFUSED,
     PACKET_SESSION_ACK, PACKET_TYPE_BITS, PARAMETERS_SIZE, PING_SIGNATURE, PING_SIZE, is_ping,
 )

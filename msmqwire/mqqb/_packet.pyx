@@ -1,5 +1,5 @@
-"""Message packets one at a time: [MS-MQMQ] 2.2.20, [MS-MQQB] 2.2. Readers and writers are in ``_messages.pxd`` and
-``_sessions.pxd``.
+"""Message packets one at a time: [MS-MQMQ] 2.2.20, [MS-MQQB] 2.2. Readers and writers are in
+``message/_kernel.pxd`` and ``session/_kernel.pxd``.
 
 A packet is a value over the bytes it was decoded from. Its attributes have the names of the columns and are loaded on
 access, through the layout that makes the columns.
@@ -16,8 +16,8 @@ from libc.string cimport memcpy, memset
 from msmqwire.columns._payloads cimport hold_payload
 from msmqwire.mqqb._kernel cimport HAS_ACKNOWLEDGED, KIND, Packet, blank_sections, clear_packet, read_base_header
 from msmqwire.mqqb.framing cimport BASE_HEADER_SIZE, FLAG_INTERNAL, NOT_A_PACKET, frame_packet
-from msmqwire.mqqb._messages cimport read_message
-from msmqwire.mqqb._sessions cimport is_ping, read_session
+from msmqwire.mqqb.message._kernel cimport read_message
+from msmqwire.mqqb.session._kernel cimport is_ping, read_session
 from msmqwire.mqqb._values cimport (
     Builder, encodable_view, format_name_of, packed_session, queues_of, rewritten_message, value_of
 )
@@ -26,10 +26,10 @@ from msmqwire.wire._transport cimport Transport, accepted_transports, transport_
 
 from msmqwire.errors import DecodeError, EncodeError
 from msmqwire.mqqb.groups import GROUP_FIELDS, GROUPS, MESSAGE_DEFAULTS, SESSION_DEFAULTS, Acknowledgment
-from msmqwire.mqqb.message_headers import NIL
+from msmqwire.mqqb.message.schema import NIL
 from msmqwire.mqqb.rules import SessionViolation, Violation, refusal
 from msmqwire.mqqb.schema import FIELDS, MESSAGES, SESSIONS, TRANSPORTS
-from msmqwire.mqqb.session_headers import SESSION_KINDS
+from msmqwire.mqqb.session.schema import SESSION_KINDS
 
 cdef dict ACCEPTED = accepted_transports(TRANSPORTS)
 AES = 5    # PrivacyLevel

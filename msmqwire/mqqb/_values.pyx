@@ -16,17 +16,17 @@ from msmqwire.columns._buffer cimport Buffer, allocate
 from msmqwire.columns._convert cimport TextSpan
 from msmqwire.columns._layout cimport Layout, Source, field_of, largest_number, number_of, store_number
 from msmqwire.columns._payloads cimport bytes_of
-from msmqwire.mqqb._bodies cimport format_and_text
+from msmqwire.mqqb.message._bodies cimport format_and_text
 from msmqwire.mqqb._kernel cimport (
     ADMIN_QUEUE, DESTINATION_QUEUE, HAS_ADMIN, HAS_DESTINATION, HAS_MULTI_QUEUE, HAS_PROPERTIES, HAS_RESPONSE_CODE,
     LARGEST_LABEL, QUEUE_COUNT, RESPONSE_QUEUE, USER, Packet, clear_draft,
 )
-from msmqwire.mqqb._messages cimport largest_message, read_message, write_message
-from msmqwire.mqqb._queues cimport (
+from msmqwire.mqqb.message._kernel cimport largest_message, read_message, write_message
+from msmqwire.mqqb.message._queues cimport (
     QUEUE_DIRECT, QUEUE_ELSEWHERE, QUEUE_ON_ADMIN_HOST, QUEUE_ON_DESTINATION, QUEUE_ON_SOURCE, QUEUE_PUBLIC,
     QUEUE_SAME_AS_ADMIN, QueueLists,
 )
-from msmqwire.mqqb._sessions cimport LARGEST_SESSION, write_session
+from msmqwire.mqqb.session._kernel cimport LARGEST_SESSION, write_session
 from msmqwire.wire._fault cimport Fault
 from msmqwire.wire._format_name cimport (
     DIRECT_NAME, DISTRIBUTION_LIST, PRIVATE_QUEUE, PUBLIC_QUEUE, FormatName
@@ -41,7 +41,7 @@ from msmqwire.columns.schema import BOOL, BYTES, FORMAT_NAME, GUID, TEXT, Enumer
 from msmqwire.formatname import DirectName, DistributionListName, PrivateName, PublicName, parse
 from msmqwire.formatname.model import sent_name
 from msmqwire.mqqb._layout import MESSAGE_LAYOUT, SESSION_LAYOUT
-from msmqwire.mqqb.readable import BODY_TYPES
+from msmqwire.mqqb.message.readable import BODY_TYPES
 from msmqwire.mqqb.schema import MESSAGES, SESSIONS
 
 

@@ -13,8 +13,8 @@ from uuid import UUID
 from msmqwire.columns.fields import Header
 from msmqwire.errors import EncodeError
 from msmqwire.formatname import FormatName
-from msmqwire.mqqb.message_headers import MESSAGE_HEADERS, SENDER_ID_TYPES
-from msmqwire.mqqb.session_headers import SESSION_HEADERS, SESSION_KINDS
+from msmqwire.mqqb.message.schema import MESSAGE_HEADERS, SENDER_ID_TYPES
+from msmqwire.mqqb.session.schema import SESSION_HEADERS, SESSION_KINDS
 from msmqwire.wire._sid import sid_text
 
 _SENDER_BITS = 0xF

@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 from msmqwire.columns.fields import packet_table
-from msmqwire.mqqb.message_headers import KINDS, MESSAGE_HEADERS, NOTIFICATION_FORMS
+from msmqwire.mqqb.message.schema import KINDS, MESSAGE_HEADERS, NOTIFICATION_FORMS
 from msmqwire.mqqb.rules import SessionViolation, Violation
-from msmqwire.mqqb.session_headers import SESSION_HEADERS, SESSION_KINDS
+from msmqwire.mqqb.session.schema import SESSION_HEADERS, SESSION_KINDS
 
 TRANSPORTS = ("unknown", "udp", "tcp")
 

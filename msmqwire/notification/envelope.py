@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from msmqwire.formatname import PrivateName
-from msmqwire.mqqb.message_headers import SENDER_ID_TYPES
+from msmqwire.mqqb.message.schema import SENDER_ID_TYPES
 
 if TYPE_CHECKING:
     from msmqwire.mqqb import UserMessage

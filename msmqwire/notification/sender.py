@@ -25,7 +25,7 @@ from msmqwire.mqcn import ChangeNotificationMessage, NotificationBody, Notificat
 from msmqwire.mqcn.values import EVENTS
 from msmqwire.mqqb import SecurityHeader, UserMessage
 from msmqwire.mqqb.groups import SECURITY_DATA_PRESENT
-from msmqwire.mqqb.message_headers import SENDER_ID_TYPES
+from msmqwire.mqqb.message.schema import SENDER_ID_TYPES
 from msmqwire.notification.attributes import MAX_BYTES, display_name, property_value, read_attribute
 from msmqwire.notification.carried_attributes import CREATED_QUEUE, UPDATED_MACHINE, UPDATED_QUEUE
 from msmqwire.notification.envelope import NOTIFY_QUEUE, AuthenticationLevel

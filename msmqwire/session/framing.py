@@ -10,7 +10,7 @@ from typing import Any
 from msmqwire.errors import DecodeError
 from msmqwire.mqqb._packet import packet_extent
 from msmqwire.mqqb.framing import BASE_HEADER_SIZE
-from msmqwire.mqqb.message_headers import MESSAGE_HEADERS
+from msmqwire.mqqb.message.schema import MESSAGE_HEADERS
 
 #: Bytes of an incomplete packet that are kept together.
 _BLOCK = 1 << 16

@@ -13,7 +13,7 @@ from msmqwire.capture import CAPTURE, TABLES
 from msmqwire.insight import SECTIONS
 from msmqwire.insight.explain import explain
 from msmqwire.insight.rules import RULES
-from msmqwire.mqqb.message_classes import MESSAGE_CLASSES
+from msmqwire.mqqb.message.classes import MESSAGE_CLASSES
 from msmqwire.notification.schema import JUDGEMENT
 from msmqwire.properties import PROPERTIES
 from tests.cli.support import run

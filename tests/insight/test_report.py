@@ -18,7 +18,7 @@ from msmqwire import __version__, mqqb
 from msmqwire.insight import Summary
 from msmqwire.insight.findings import Finding
 from msmqwire.insight.report import page
-from msmqwire.mqqb.message_classes import MEANINGS
+from msmqwire.mqqb.message.classes import MEANINGS
 from msmqwire.wire.codes import FAULTS
 from tests.cli.support import msmqwire, run
 from tests.effort import first_of

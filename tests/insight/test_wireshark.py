@@ -20,7 +20,7 @@ from msmqwire.capture import TABLES, read_tables
 from msmqwire.insight.layouts import LAYOUTS
 from msmqwire.insight.wireshark import dissector
 from msmqwire.mqcn.schema import OPERATIONS
-from msmqwire.mqqb.message_classes import MESSAGE_CLASSES
+from msmqwire.mqqb.message.classes import MESSAGE_CLASSES
 from msmqwire.notification.envelope import NOTIFY_QUEUE
 from msmqwire.properties import type_of
 from msmqwire.wire.codes import FAULTS

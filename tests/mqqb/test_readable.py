@@ -15,7 +15,7 @@ from msmqwire import Payloads, mqqb
 from msmqwire.columns import allocated_bytes
 from msmqwire.errors import EncodeError
 from msmqwire.mqqb import read_body
-from msmqwire.mqqb.readable import BODY_TYPES
+from msmqwire.mqqb.message.readable import BODY_TYPES
 from msmqwire.spark.schema import spark_columns
 from tests.mqqb.messages import F7
 from tests.vectors import get

@@ -34,7 +34,7 @@ from msmqwire.mqqb._kernel cimport (
 from msmqwire.mqqb.framing cimport (
     BASE_HEADER_SIZE, FLAG_SESSION, PACKET_SIGNATURE, SESSION_HEADER_SIZE, VERSION_NUMBER
 )
-from msmqwire.mqqb._queues cimport (
+from msmqwire.mqqb.message._queues cimport (
     ADDRESS_IDS, QUEUE_DIRECT, QUEUE_ELSEWHERE, QUEUE_NONE, QUEUE_PUBLIC, QUEUE_SAME_AS_ADMIN, is_order_queue,
     units_to_null,
 )
@@ -43,7 +43,7 @@ from msmqwire.wire._fault cimport BAD_FLAG, BAD_HEADER, BAD_SIZE, TRUNCATED, Fau
 from msmqwire.wire._format_name cimport DIRECT_NAME, PRIVATE_QUEUE, FormatName
 from msmqwire.wire.simd cimport wire_unlikely
 
-from msmqwire.mqqb.message_classes import MESSAGE_CLASSES
+from msmqwire.mqqb.message.classes import MESSAGE_CLASSES
 
 cdef enum:
     MESSAGE_CLASS_COUNT = 20

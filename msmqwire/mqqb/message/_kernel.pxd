@@ -36,7 +36,7 @@ from msmqwire.mqqb._kernel cimport (
     clear_packet, read_base_header, set_trailing, skip_padding,
 )
 from msmqwire.mqqb.framing cimport BASE_HEADER_SIZE, FLAG_INTERNAL, FLAG_SESSION
-from msmqwire.mqqb._queues cimport (
+from msmqwire.mqqb.message._queues cimport (
     QUEUE_DIRECT, QueueLists, is_notify_queue, read_multi_queue, read_queue, units_to_null
 )
 from msmqwire.wire.cursor cimport load_u16, load_u32, load_u64

@@ -1,6 +1,6 @@
 """The fields of messages, by the headers that they stand in: [MS-MQMQ] 2.2.19-2.2.20.
 
-``make build`` writes the enumerations of ``_kernel.pxd`` from these rows.
+``make build`` writes the enumerations of ``mqqb/_kernel.pxd`` from these rows.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from typing import Any
 
 from msmqwire.columns.fields import Field, Header
 from msmqwire.columns.schema import BYTES, FORMAT_NAME, TEXT, TIMESTAMP, UINT8, UINT32, UTF8, Enumeration, ListOf
-from msmqwire.mqqb.message_classes import MESSAGE_CLASSES
-from msmqwire.mqqb.readable import BODY_FORMATS, BODY_TYPES
+from msmqwire.mqqb.message.classes import MESSAGE_CLASSES
+from msmqwire.mqqb.message.readable import BODY_FORMATS, BODY_TYPES
 from msmqwire.wire.guids import NIL
 
 FOR_EVER = 0xFFFFFFFF

@@ -13,7 +13,7 @@ from msmqwire.wire.cursor cimport load_u16, load_u64
 from msmqwire.wire._sid cimport format_sid, largest_sid_text
 from msmqwire.wire._utf16 cimport utf16_to_utf8
 
-from msmqwire.mqqb.readable import BODY_FORMATS, UTF16_TYPES, VALUE_SIZES, untyped_text, value_text
+from msmqwire.mqqb.message.readable import BODY_FORMATS, UTF16_TYPES, VALUE_SIZES, untyped_text, value_text
 
 if False:  # for type checkers: see stubs.py
     from typing_extensions import Buffer

@@ -8,7 +8,7 @@ from msmqwire.mqqb.framing cimport FLAG_INTERNAL, FLAG_SESSION, SESSION_HEADER_S
 from msmqwire.mqqb._kernel cimport (
     CONNECTION_PARAMETERS, ESTABLISH, ESTABLISH_CONNECTION, KIND, PARAMETERS, PING, PINGED, REFUSED, WINDOW, Packet,
 )
-from msmqwire.mqqb._messages cimport put_base_header, put_session_header
+from msmqwire.mqqb.message._kernel cimport put_base_header, put_session_header
 from msmqwire.wire.cursor cimport load_u16, store_u16
 
 cdef enum:

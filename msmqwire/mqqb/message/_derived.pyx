@@ -11,16 +11,16 @@ from msmqwire.columns._batch cimport DECODED, Batch, Hold, Reading
 from msmqwire.columns._buffer cimport Buffer, allocate
 from msmqwire.columns._convert cimport TextSpan
 from msmqwire.columns.payload_table cimport PayloadTable, Span, payload_at
-from msmqwire.mqqb._bodies cimport (
+from msmqwire.mqqb.message._bodies cimport (
     ANY_BODY, BODY_TYPE_NUMBERS, NO_TEXT, SID, Origin, find_body, largest_text, read_any, write_text,
 )
 from msmqwire.mqqb._kernel cimport HAS_PROPERTIES, HAS_SECURITY_ID, SECURITY_ID, SENDER, Packet
-from msmqwire.mqqb._messages cimport read_message
+from msmqwire.mqqb.message._kernel cimport read_message
 from msmqwire.mqqb._values cimport OF_BODY, SENDER_IS_SID, body_part, body_type_of, is_encrypted
 from msmqwire.wire._fault cimport Fault
 from msmqwire.wire._sid cimport is_sid
 
-from msmqwire.mqqb.readable import BODY_TYPES
+from msmqwire.mqqb.message.readable import BODY_TYPES
 from msmqwire.mqqb.schema import MESSAGES
 
 cdef enum:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from msmqwire.columns.fields import Field, Header
 from msmqwire.columns.schema import BOOL, BYTES, Enumeration
-from msmqwire.mqqb.message_headers import BASE_START, WINDOW_SIZE, session_fields
+from msmqwire.mqqb.message.schema import BASE_START, WINDOW_SIZE, session_fields
 from msmqwire.wire.guids import NIL
 
 SESSION_KINDS = ("ping", "establish_connection", "connection_parameters", "session_ack")

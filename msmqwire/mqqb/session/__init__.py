@@ -1,0 +1,1 @@
+"""Packets of sessions, and pings: their headers, reader and writer ([MS-MQQB] 2.2)."""
