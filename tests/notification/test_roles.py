@@ -195,9 +195,8 @@ def test_the_directory_and_the_processor_have_one_copy_of_the_queues() -> None:
 
 def test_a_refresh_stays_due_while_local_data_answers_for_the_directory() -> None:
     """[MS-MQDMPR] 3.1.7.1.20: the first failed read makes the directory offline, and local data answers the others."""
-    stored = [p.HERE, *(p.queue(identifier, name) for identifier, name in ((p.ORDERS, "orders"), (p.BILLS, "bills")))]
-    itself = p.Failing(stored)
-    queues = QueueCollection(stored[1:])
+    queues = QueueCollection([p.queue(p.ORDERS, "orders"), p.queue(p.BILLS, "bills")])
+    itself = p.Failing([p.HERE, *queues])
     local = QueueManagerDirectory(itself, p.HERE, queues)
     server = NotificationServer(p.processor(queues, local))
     itself.put(p.queue(p.BILLS, "bills", label="new"))
