@@ -5,16 +5,21 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import time
 from typing import TYPE_CHECKING, Any
 
 from msmqwire.cli.console import CommandError
+from msmqwire.errors import DirectoryError, DirectoryNotConnected
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from msmqwire.directory import Directory, QueueManager
 
 _SOURCES = "a file of TOML or JSON, or an Active Directory as ldap://HOST or ldaps://HOST"
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")  # not a drive of Windows
 
+_CLOCK_STEP = 2_000_000_000  # nanoseconds; the longest of a file system, which is FAT's
 _CREDENTIALS = ", in the environment as MSMQWIRE_LDAP_USER and MSMQWIRE_LDAP_PASSWORD"
 
 _LDAP_HELP = """\
@@ -78,6 +83,64 @@ def open_directory(name: str) -> Directory:
         # The library names its parameters
         is_credential = "@" in name or (given["user"] is None) != (given["password"] is None)
         raise CommandError(f"{error}{_CREDENTIALS if is_credential else ''}") from None
+
+
+class DirectorySource:
+    """A directory that a command reads for as long as it runs: a file is read once, and again when it has changed.
+
+    Raises
+    ------
+    OSError, DirectoryError, CommandError
+        As ``open_directory``.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._state = self._file_state()
+        self._directory = open_directory(name)
+
+    def current(self) -> Directory:
+        """The directory as it is now.
+
+        Raises
+        ------
+        DirectoryNotConnected
+            The file cannot be read, or is not valid: another program may be writing it.
+        """
+        try:
+            state = self._file_state()
+            if state is None or state != self._state:
+                self._directory, self._state = open_directory(self._name), state
+        except (OSError, DirectoryError) as error:
+            self._state = None
+            text = f"{self._name}: {error.strerror}" if isinstance(error, OSError) else str(error)
+            raise DirectoryNotConnected(text) from error
+        return self._directory
+
+    def _file_state(self) -> tuple[int, ...] | None:
+        """What changes with the bytes of a file; None if it was just written, and may change without a trace."""
+        if is_url(self._name):
+            return ()
+        found = os.stat(self._name)
+        if abs(time.time_ns() - found.st_mtime_ns) < _CLOCK_STEP:
+            return None
+        return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def find_queue_manager(directory: Directory, identifier: UUID) -> QueueManager:
+    """The queue manager with this Identifier.
+
+    Raises
+    ------
+    CommandError
+        The directory has none.
+    """
+    from msmqwire.directory import Equal, QueueManager
+
+    found = directory.read_directory(QueueManager, [Equal("identifier", identifier)])
+    if found is None:
+        raise CommandError(f"no QueueManager in the directory has the Identifier {identifier}")
+    return found
 
 
 def find_machine(directory: Directory, text: str) -> QueueManager:

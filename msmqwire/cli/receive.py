@@ -16,9 +16,11 @@ file cannot be opened, and to further queues after 1,024, are appended to DIR/ot
 
 --notifications takes messages to the notify queue of --queue-manager and applies them to its public
 queues, which it reads from --directory at the start; it prints an object for each decision: created,
-changed, deleted, ignored or disregarded, with the rule. Values of version 2 are read from
---directory, also when a notification names another server. Notifications of version 1 carry values,
-and need an authenticated sender: see --trust.
+changed, deleted, ignored or disregarded, with the rule. As on Windows they wait for a minute, or until a
+quarter of an hour has passed since the last ones, and are in memory until then; the end of the
+command applies those that wait. If 100 more come, all are dropped, and the queues are read from the
+directory: overflowed. Values of version 2 are read from --directory, also when a notification names
+another server. Notifications of version 1 carry values, and need an authenticated sender: see --trust.
 
 exit status:
   0  N messages were received, or S seconds have passed
@@ -165,11 +167,11 @@ async def _receive(options: argparse.Namespace, output: MessageOutput | Notified
             await asyncio.wait_for(receiver.ended, options.seconds)
     except asyncio.CancelledError:
         await server.close()
-        receiver.report_end(options.quiet)
+        await receiver.finish(options.quiet)
         raise
     finally:
         await server.close()
-    receiver.report_end(options.quiet)
+    await receiver.finish(options.quiet)
     return 0
 
 
@@ -200,6 +202,8 @@ class _Receiver:
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._count = count
         self._output = output
+        if isinstance(output, NotifiedQueues):
+            output.failed = self._fail
         self._disregarded: Counter[str] = Counter()
         self._lines = self._ended_for_memory = 0
         self._has_reported_duplicate = False
@@ -211,12 +215,16 @@ class _Receiver:
         try:
             await self._output.write(sorted(received, key=_turn))
         except (OSError, MsmqWireError, signals.Stopped) as error:
-            if not self.ended.done():
-                self.ended.set_exception(error)
+            self._fail(error)
             raise CommandError("the messages are not stored") from error
         self.received += len(received)
         if self.received == self._count and not self.ended.done():
             self.ended.set_result(None)
+
+    def _fail(self, error: BaseException) -> None:
+        """End the command with an error."""
+        if not self.ended.done():
+            self.ended.set_exception(error)
 
     def watch(self, event: Event, address: str) -> None:
         """Report sessions and messages that were not accepted."""
@@ -239,8 +247,10 @@ class _Receiver:
         elif isinstance(event, MessageNotAnswered):
             self._unanswered += 1
 
-    def report_end(self, quiet: bool) -> None:
-        """Say how many messages were written and how many not, by reason."""
+    async def finish(self, quiet: bool) -> None:
+        """Apply notifications that wait; say how many messages were written and how many not, by reason."""
+        if isinstance(self._output, NotifiedQueues):
+            await self._output.finish()
         if not quiet:
             say(f"{counted(self.received, 'message')} received" + self._disregarded_text())
 

@@ -169,6 +169,8 @@ class Directory(ABC):
 
     #: The classes of elements that the directory can have.
     elements: ClassVar[tuple[type[DirectoryObject], ...]] = tuple(ELEMENTS.values())
+    #: DirectoryOffline ([MS-MQDMPR] 3.1.1.1): whether local data answers in place of the directory.
+    offline = False
 
     def __init__(self) -> None:
         self._reads: dict[int, Iterator[Any]] = {}

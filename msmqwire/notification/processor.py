@@ -89,7 +89,7 @@ class NotificationProcessor:
     processed : int
         The number of messages processed so far, disregarded ones included.
     unreached : int
-        The number of reads so far for which the directory could not be reached.
+        The number of reads so far for which the directory could not be reached, also where local data answered.
 
     Examples
     --------
@@ -258,7 +258,9 @@ class NotificationProcessor:
     ) -> Element | Ignored:
         """An object with all the requested attributes, or why there is none."""
         try:
-            found = self._directory(server).read_directory(element, [Equal("identifier", guid)], attributes)
+            directory = self._directory(server)
+            found = directory.read_directory(element, [Equal("identifier", guid)], attributes)
+            self.unreached += directory.offline
         except DirectoryError as error:
             self.unreached += isinstance(error, DirectoryNotConnected)
             return Ignored(**place, rule=Rule.DIRECTORY, identifier=guid, detail=str(error))

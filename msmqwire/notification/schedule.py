@@ -113,8 +113,9 @@ class NotificationServer:
 
         If the verifier or the directory raises another exception than DirectoryError, the messages after the one that
         failed keep waiting, and the records of those before it are returned by the next call. A refresh stays due until
-        the directory has answered for every queue: after an exception it is due at once, after DirectoryNotConnected in
-        ``RETRY`` seconds, and messages that arrive in the meantime are dropped as before.
+        the directory itself has answered for every queue: after an exception it is due at once, after
+        DirectoryNotConnected or an answer from local data in ``RETRY`` seconds. Messages that arrive in the meantime
+        are dropped as before.
         """
         if self.deadline is None or now < self.deadline:
             return []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import re
 import subprocess
 import uuid
@@ -15,7 +14,6 @@ import pytest
 
 from msmqwire import mqcn, mqqb
 from msmqwire.mqqb import SecurityHeader
-from msmqwire.net import ping
 from msmqwire.session import Acceptor, Initiator, MessageReceived, Settings
 from tests.cli.support import COMMAND, EXAMPLES, msmqwire, refused
 from tests.cli.test_sessions import Peer, receiving
@@ -65,29 +63,6 @@ def test_differences_are_applied(tmp_path: Path) -> None:
     assert (by_queue[INVOICES]["outcome"], by_queue[MORE]["outcome"]) == ("deleted", "created")
     assert by_queue[MORE]["pathname"] == "ledger\\more"
     assert {each["section"] for each in found} == {"[MS-MQCN] 3.2.5.2"}
-
-
-@pytest.mark.long
-def test_pings_are_answered_while_the_directory_is_read(tmp_path: Path) -> None:
-    """A directory that is slow to answer: a pipe, whose reader waits until somebody writes."""
-    slow = tmp_path / "slow.toml"
-    slow.write_bytes(ENTERPRISE.read_bytes())
-    ping_port = free_port()
-    options = ("--notifications", "--directory", str(slow), "--queue-manager", LEDGER, "--count", "1")
-    with receiving(*options, "--ping", "--ping-port", str(ping_port)) as (process, port):
-        slow.unlink()
-        os.mkfifo(slow)
-        command = [*COMMAND, "notify", "change", ORDERS, "--directory", str(ENTERPRISE), "--server", "dc1"]
-        with subprocess.Popen([*command, "--host", "127.0.0.1", "--port", str(port)], stderr=subprocess.PIPE) as sender:
-            with slow.open("wb") as answer:  # it is open when the receiver reads it
-                pings = (asyncio.run(ping("127.0.0.1", ping_port, identifier=uuid.uuid4())) for _ in range(20))
-                answered = any(pings)
-                answer.write(ENTERPRISE.read_bytes())
-            (found,) = records(process.communicate(timeout=30)[0])
-            sender.communicate(timeout=30)
-        assert sender.returncode == 0
-    assert answered
-    assert found["outcome"] == "changed"
 
 
 def test_a_machine_that_is_gone_does_not_keep_others_from_their_notifications(tmp_path: Path) -> None:

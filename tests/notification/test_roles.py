@@ -191,3 +191,23 @@ def test_the_directory_and_the_processor_have_one_copy_of_the_queues() -> None:
     found = {each: offline.read_directory(Queue, [Equal("identifier", each)]) for each in (p.ORDERS, p.BILLS)}
     assert found == {each.identifier: each for each in processor.queues}
     assert [each and each.quota for each in found.values()] == [7, 0xFFFFFFFF]
+
+
+def test_a_refresh_stays_due_while_local_data_answers_for_the_directory() -> None:
+    """[MS-MQDMPR] 3.1.7.1.20: the first failed read makes the directory offline, and local data answers the others."""
+    queues = QueueCollection([p.queue(p.ORDERS, "orders"), p.queue(p.BILLS, "bills")])
+    itself = p.Failing([p.HERE, *queues])
+    local = QueueManagerDirectory(itself, p.HERE, queues)
+    server = NotificationServer(p.processor(queues, local))
+    itself.put(p.queue(p.BILLS, "bills", label="new"))
+    for _ in range(101):
+        server.receive(b"\1\0", now=0)
+    itself.fails = frozenset((1,))
+    server.tick(60)
+    assert (local.offline, itself.reads) == (True, 1)
+    server.tick(120)
+    assert (server.overflowed, server.deadline, itself.reads) == (True, 180, 1)
+    local.offline = False
+    _, bills = server.tick(180)
+    assert (bills.identifier, bills.changes[0].after) == (p.BILLS, "new")  # type: ignore[attr-defined]
+    assert (server.deadline, server.overflowed, itself.reads) == (None, False, 3)
