@@ -31,8 +31,9 @@ def enumeration(name: str, members: Iterable[str], comment: str = "") -> Iterato
 
 
 def flags(name: str, bits: dict[str, int], comment: str) -> Iterator[str]:
-    """Lines of an enumeration of bits."""
-    members = (f"{bit} = 1 << {value.bit_length() - 1}" for bit, value in bits.items())
+    """Lines of an enumeration of bits; in C, ``1 << 31`` is negative."""
+    shown = {value: "0x80000000" if value == 1 << 31 else f"1 << {value.bit_length() - 1}" for value in bits.values()}
+    members = (f"{bit} = {shown[value]}" for bit, value in bits.items())
     return enumeration(name, members, comment)
 
 

@@ -101,7 +101,9 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--table", action="append", metavar="NAME", help="the table to write, see below; may be repeated"
     )
     parser.add_argument(
-        "--extract", metavar="DIR", help="write the body of each message to a file in DIR, with a manifest, and no rows"
+        "--extract",
+        metavar="DIR",
+        help="write the body and ExtensionData of each message to files in DIR, with a manifest, and no rows",
     )
     parser.add_argument("--columns", type=column_names, metavar="A,B", help="only these columns, in this order")
     parser.add_argument(
@@ -133,7 +135,9 @@ def run(options: argparse.Namespace) -> int:
 def _extract(options: argparse.Namespace) -> int:
     from msmqwire.cli.extract import extract
 
-    for name in ("table", "columns", "limit", "format"):
+    if options.table not in (None, ["messages"]):
+        raise CommandError(f"--extract writes bodies of messages, not of {', '.join(options.table)}")
+    for name in ("columns", "limit", "format"):
         if getattr(options, name) is not None:
             raise CommandError(f"--extract writes bodies of messages, no rows: leave --{name} out")
     condition = None if options.where is None else _condition(options.where)

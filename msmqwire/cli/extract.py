@@ -1,4 +1,4 @@
-"""``msmqwire decode --extract``: bodies of messages as files, and a manifest of them."""
+"""``msmqwire decode --extract``: bodies and ExtensionData of messages as files, and a manifest of them."""
 
 from __future__ import annotations
 
@@ -17,20 +17,30 @@ from msmqwire.cli.target import make_folder
 from msmqwire.errors import counted
 
 if TYPE_CHECKING:
+    from msmqwire.insight.bodies import Kind
     from msmqwire.insight.sql import Condition
 
 MANIFEST = "manifest.jsonl"
 _PLACE = ("file", "frame", "first_frame", "stream_offset", "src", "src_port", "dst", "dst_port")
+_PARTS = {"body": "bodies", "extension": "extensions"}
 _MESSAGE = ("source_queue_manager", "message_id", "destination_queue", "label")
 
 
 def extract(options: argparse.Namespace, condition: Condition | None) -> int:
-    """Write the body of each message to a file of its own; the exit status."""
+    """Write the body and ExtensionData of each message to files of their own; the exit status."""
     from msmqwire.capture import read_tables, table_columns
     from msmqwire.insight.bodies import NEEDED
 
     names, refused = capture_files(options.files)
-    needed = {*_PLACE, "time", *_MESSAGE, *NEEDED, "fault", *(condition.columns("messages") if condition else ())}
+    needed = {
+        *_PLACE,
+        "time",
+        *_MESSAGE,
+        *NEEDED,
+        "extension_data",
+        "fault",
+        *(condition.columns("messages") if condition else ()),
+    }
     columns = {"messages": [name for name in table_columns("messages") if name in needed]}
     how = read_options(options, names, columns=columns, guid="text", dictionaries=False, strict=options.strict)
     folder = _Folder(options.extract)
@@ -47,11 +57,14 @@ def extract(options: argparse.Namespace, condition: Condition | None) -> int:
                 folder.add(time, row)
             show(reader.stats.bytes_read)
     if not options.quiet:
-        kinds = ", ".join(f"{kind} {number:,}" for kind, number in folder.kinds.most_common())
-        say(
-            f"{counted(folder.kinds.total(), 'body', 'bodies')} written to {options.extract}" + (kinds and f": {kinds}")
-        )
+        _report(folder)
     return report(*counts(reader, refused), quiet=options.quiet)
+
+
+def _report(folder: _Folder) -> None:
+    for part, kinds in folder.kinds.items():
+        text = ", ".join(f"{kind} {number:,}" for kind, number in kinds.most_common())
+        say(f"{counted(kinds.total(), part, _PARTS[part])} written to {folder.path}" + (text and f": {text}"))
 
 
 class _Folder:
@@ -59,7 +72,7 @@ class _Folder:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self.kinds: Counter[str] = Counter()
+        self.kinds: dict[str, Counter[str]] = {"body": Counter()}
         self._names: Counter[str] = Counter()
         self._errors = OutputErrors(os.path.join(path, MANIFEST))
 
@@ -76,30 +89,37 @@ class _Folder:
             self._manifest.close()
 
     def add(self, time: int | None, row: dict[str, Any]) -> None:
-        """Write the body of a message, if it has one, and its line of the manifest."""
+        """Write the body of a message and its ExtensionData, as far as it has them, and its line of the manifest."""
         from msmqwire.capture.options import time_text
-        from msmqwire.insight.bodies import EXTENSIONS, kind_of
+        from msmqwire.insight.bodies import body_kind, kind_of
 
-        body = row["body"] or row["compound_body"]
-        kind = kind_of(row, body)
-        if kind is None:
+        body, extension = row["body"] or row["compound_body"] or b"", row["extension_data"] or b""
+        if not body and not extension:
             return
         stem = file_stem(f"{row['frame']}-{row['source_queue_manager']}-{row['message_id']}")
         self._names[stem] += 1
-        number = f"-{self._names[stem]}" if self._names[stem] > 1 else ""
-        name = f"{stem}{number}.{EXTENSIONS.get(kind.name, 'bin')}"
-        self._write(name, body)
-        self.kinds[kind.name] += 1
+        stem += f"-{self._names[stem]}" if self._names[stem] > 1 else ""
+        of_body = self._written("body", stem, body, kind_of(row, body))
+        of_extension = self._written("extension", f"{stem}-extension", extension, body_kind(extension))
         line = {
-            "body": name,
-            "sha256": hashlib.sha256(body).hexdigest(),
-            "kind": str(kind),
-            "size": len(body),
+            **of_body,
+            **{f"extension_{name}" if name != "extension" else name: value for name, value in of_extension.items()},
             "time": None if time is None else time_text(time),
             **{column: row[column] for column in (*_PLACE, *_MESSAGE)},
         }
         with self._errors:
             self._manifest.write(json_line(line) + "\n")
+
+    def _written(self, part: str, stem: str, data: bytes, kind: Kind | None) -> dict[str, Any]:
+        """Write bytes of a message to a file, if there are any; what the manifest has of them."""
+        from msmqwire.insight.bodies import EXTENSIONS
+
+        if kind is None:
+            return dict.fromkeys((part, "sha256", "kind", "size"))
+        name = f"{stem}.{EXTENSIONS.get(kind.name, 'bin')}"
+        self._write(name, data)
+        self.kinds.setdefault(part, Counter())[kind.name] += 1
+        return {part: name, "sha256": hashlib.sha256(data).hexdigest(), "kind": str(kind), "size": len(data)}
 
     def _write(self, name: str, body: bytes) -> None:
         """Write a file, all of it or none."""

@@ -80,10 +80,11 @@ def _first_messages(inputs: Inputs) -> list[dict[str, Any]]:
 def _records(rows: Rows) -> Iterator[dict[str, Any]]:
     """Rows with a label or a text, a few at a time."""
     from msmqwire.columns.plain import records
+    from msmqwire.insight.report import TEXTS
 
     for _, batch in rows:
         for start in range(0, batch.num_rows, 128):
-            yield from (row for row in records(batch.slice(start, 128)) if row["label"] or row["body_text"])
+            yield from (row for row in records(batch.slice(start, 128)) if any(row[name] for name in TEXTS))
 
 
 def _made(names: Iterable[str]) -> list[str]:

@@ -49,9 +49,10 @@ Uint8 = Literal[
     "responding_site_id", "index", "operation", "object", "object_guid", "master_guid", "sender_id_type", "outcome",
     "rule", "unverified", "kind", "priority", "source_queue_manager", "queue_manager_address", "hop_count",
     "delivery_mode", "connector_type", "connector_queue_manager", "properties_flags", "message_class_name",
-    "correlation_guid", "body_type_name", "body_format", "debug_queue", "acknowledged_source_queue_manager",
-    "notification", "queue_manager", "client_guid", "server_guid", "guid", "protocol", "queue_type", "suffix",
+    "correlation_guid", "body_type_name", "extension_format", "body_format", "debug_queue",
+    "acknowledged_source_queue_manager", "notification", "queue_manager", "client_guid", "server_guid", "guid",
+    "protocol", "queue_type", "suffix",
 ]
 Utf8 = Literal[
-    "sender_sid", "body_text",
+    "sender_sid", "extension_text", "body_text",
 ]

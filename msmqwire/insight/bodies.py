@@ -12,15 +12,15 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from msmqwire.mqqb import read_body
-from msmqwire.mqqb.message.readable import UTF16_TYPES
+from msmqwire.mqqb.message.readable import NRBF_HEADER, UTF16_TYPES, length_at
 
 __all__ = ["BODY_COLUMNS", "EXTENSIONS", "NEEDED", "Kind", "body_kind", "executable_kind", "with_bodies"]
 
 #: The columns of messages that are made on request.
 BODY_COLUMNS = {
     "body_sha256": "SHA-256 of the body, compound_body where MessageBody is empty; null where both are",
-    "body_kind": "what the body is: xml, json, utf8_text, utf16_text, value, nrbf and its class, ole, notification, "
-    "encrypted, or the kind of a file, such as zip; null where there is no body",
+    "body_kind": "what the body is: xml, json, utf8_text, utf16_text, ansi_text, value, hl7, edifact, net_msmq, "
+    "nrbf and its class, ole, notification, encrypted, or the kind of a file, such as zip; null where there is no body",
 }
 #: The columns that they are made of.
 NEEDED = ("body", "compound_body", "body_type", "body_format", "notification")
@@ -29,7 +29,7 @@ NEEDED = ("body", "compound_body", "body_type", "body_format", "notification")
 EXTENSIONS = {
     "xml": "xml", "json": "json", "utf8_text": "txt", "utf16_text": "txt", "value": "value", "nrbf": "nrbf",
     "ole": "ole", "notification": "notification", "encrypted": "encrypted", "gzip": "gz", "zip": "zip", "pdf": "pdf",
-    "pe": "pe", "binary": "bin",
+    "pe": "pe", "ansi_text": "txt", "hl7": "hl7", "edifact": "edi", "net_msmq": "bin", "binary": "bin",
 }  # fmt: skip
 
 # BodyType of objects that MSMQ's ActiveX formatter stores: VT_STREAM to VT_BLOB_OBJECT without VT_CF
@@ -76,7 +76,7 @@ def body_kind(body: bytes, body_type: int = 0, *, encrypted: bool = False, notif
         return Kind("nrbf", _nrbf_class(body))
     if body_type in _OLE_TYPES or body.startswith(_OLE_FILE):
         return Kind("ole")
-    if form in ("xml", "value"):
+    if form in ("xml", "value", "ansi_text", "hl7", "edifact", "net_msmq"):
         return Kind(form)
     if text is not None:
         if _is_json(text):
@@ -137,15 +137,15 @@ def executable_kind(body: bytes) -> str | None:
 
 def _nrbf_class(body: bytes) -> str:
     """The class of the root object of an NRBF stream ([MS-NRBF] 2.7): the name in its first record of a class."""
-    at = 17  # after the SerializationHeaderRecord
+    at = NRBF_HEADER
     try:
         if body[at] == 12:  # BinaryLibrary
             at += 5
-            size, at = _length(body, at)
+            size, at = length_at(body, at)
             at += size
         match body[at]:
             case 5 | 4 | 3 | 2:  # records of classes: an object identifier and the name
-                size, at = _length(body, at + 5)
+                size, at = length_at(body, at + 5)
                 return body[at : at + min(size, _LONGEST_CLASS)].decode("utf-8", "replace")
             case 6:
                 return "System.String"
@@ -154,16 +154,6 @@ def _nrbf_class(body: bytes) -> str:
     except IndexError:
         pass
     return ""
-
-
-def _length(data: bytes, at: int) -> tuple[int, int]:
-    """A length of seven bits a byte ([MS-NRBF] 2.1.1.6), and where it ends."""
-    size = 0
-    for place in range(5):
-        size |= (data[at + place] & 0x7F) << 7 * place
-        if not data[at + place] & 0x80:
-            return size, at + place + 1
-    raise IndexError
 
 
 def with_bodies(batch: pa.RecordBatch, wanted: Iterable[str]) -> pa.RecordBatch:

@@ -30,7 +30,9 @@ __all__ = ["MESSAGE_COLUMNS", "MOST_MESSAGES", "page"]
 
 MOST_MESSAGES = 100
 #: The columns of the messages that a report shows.
-MESSAGE_COLUMNS = ("file", "frame", "time", "src", "destination_queue", "label", "body_text")
+#: Of messages, the columns that are text of the sender
+TEXTS = ("label", "body_text", "extension_text")
+MESSAGE_COLUMNS = ("file", "frame", "time", "src", "destination_queue", *TEXTS)
 _MOST_ROWS = 1000
 _LONGEST_TEXT = 300
 _MOST_PAIRS = 60
@@ -181,8 +183,8 @@ def _findings(findings: Sequence[Finding]) -> list[ElementTree.Element]:
 
 def _messages(messages: Sequence[dict[str, Any]]) -> list[ElementTree.Element]:
     caption = f"Messages with a label or a text; of more than {MOST_MESSAGES} the first"
-    names = ["time", "from", "queue", "label", "text", "frame"]
-    shown = ("time", "src", "destination_queue", "label", "body_text")
+    names = ["time", "from", "queue", "label", "text", "extension", "frame"]
+    shown = ("time", "src", "destination_queue", *TEXTS)
     return [
         _table(
             caption,

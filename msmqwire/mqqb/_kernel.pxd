@@ -145,8 +145,9 @@ cdef enum Presence:
     HAS_TRAILING = 1 << 26
     HAS_SENDER_SID = 1 << 27
     HAS_BODY_TYPE_NAME = 1 << 28
-    HAS_BODY_TEXT = 1 << 29
-    HAS_RESPONSE_CODE = 1 << 30
+    HAS_EXTENSION_TEXT = 1 << 29
+    HAS_BODY_TEXT = 1 << 30
+    HAS_RESPONSE_CODE = 0x80000000
 
 # Bits of the presence of a row of sessions
 cdef enum SessionPresence:

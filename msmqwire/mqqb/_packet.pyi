@@ -157,9 +157,13 @@ class UserMessage(MessagePacket):
     """EncryptionAlgorithm"""
     extension_data: Final[memoryview]
     """ExtensionData"""
+    extension_format: Final[str]
+    """kind of ExtensionData, by its bytes"""
+    extension_text: Final[str | None]
+    """ExtensionData as text, such as headers of NServiceBus and Rebus; null if it is empty or binary"""
     body: Final[memoryview]
     """MessageBody"""
-    body_format: Final[Literal['empty', 'encrypted', 'xml', 'text', 'value', 'dotnet_binary', 'binary']]
+    body_format: Final[str]
     """kind of the body, by BodyType and its bytes"""
     body_text: Final[str | None]
     """the body as text, compound_body where MessageBody is empty; null if it is encrypted or binary"""

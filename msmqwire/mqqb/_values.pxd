@@ -16,6 +16,7 @@ cdef enum:
 
 # The derived columns that are read together
 cdef tuple OF_BODY
+cdef tuple OF_EXTENSION
 
 
 cdef inline uint32_t body_type_of(const Packet* packet) noexcept nogil:

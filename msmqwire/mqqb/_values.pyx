@@ -18,7 +18,7 @@ from msmqwire.columns._layout cimport Layout, Source, field_of, largest_number, 
 from msmqwire.columns._payloads cimport bytes_of
 from msmqwire.mqqb.message._bodies cimport format_and_text
 from msmqwire.mqqb._kernel cimport (
-    ADMIN_QUEUE, DESTINATION_QUEUE, HAS_ADMIN, HAS_DESTINATION, HAS_MULTI_QUEUE, HAS_PROPERTIES, HAS_RESPONSE_CODE,
+    ADMIN_QUEUE, DESTINATION_QUEUE, EXTENSION_DATA, HAS_ADMIN, HAS_DESTINATION, HAS_MULTI_QUEUE, HAS_PROPERTIES, HAS_RESPONSE_CODE,
     LARGEST_LABEL, QUEUE_COUNT, RESPONSE_QUEUE, USER, Packet, clear_draft,
 )
 from msmqwire.mqqb.message._kernel cimport largest_message, read_message, write_message
@@ -65,6 +65,7 @@ cdef dict MESSAGE_PLACES = {
 cdef dict SESSION_PLACES = {column.name: Place(column, SESSION_LAYOUT) for column in SESSIONS.columns}
 
 OF_BODY = ("body_format", "body_text")
+OF_EXTENSION = ("extension_format", "extension_text")
 cdef uint32_t[QUEUE_COUNT] QUEUE_PRESENCE
 QUEUE_PRESENCE[DESTINATION_QUEUE] = HAS_DESTINATION
 QUEUE_PRESENCE[ADMIN_QUEUE] = HAS_ADMIN
@@ -80,14 +81,17 @@ cdef enum:
 
 
 cdef object derived_value(const Packet* packet, const uint8_t* data, str name):
-    """The value of a column that is derived from the body or its type; None where that is null."""
+    """The value of a column that is derived from the body, its type or ExtensionData; None where that is null."""
     cdef TextSpan body
     if not packet.presence & HAS_PROPERTIES:
         return None
     if name == "body_type_name":
         return BODY_TYPES.get(body_type_of(packet))
+    if name in OF_EXTENSION:
+        body = packet.parts[EXTENSION_DATA]
+        return format_and_text(data + body.offset, body.length, 0, False, True)[OF_EXTENSION.index(name)]
     body = packet.parts[body_part(packet)]
-    pair = format_and_text(data + body.offset, body.length, body_type_of(packet), is_encrypted(packet))
+    pair = format_and_text(data + body.offset, body.length, body_type_of(packet), is_encrypted(packet), False)
     return pair[OF_BODY.index(name)]
 
 

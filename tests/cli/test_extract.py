@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from msmqwire import mqqb
 from tests.cli.support import EXAMPLES, ROOT, environ, from_json, limited, msmqwire, nanoseconds, process, refused, run
 from tests.insight.captures import message, stream, write
 from tests.notification.sent import captured_packets
@@ -63,6 +64,31 @@ def test_times_in_nanoseconds(tmp_path: Path) -> None:
     assert [nanoseconds(str(line["time"])) for line in manifest(tmp_path / "bodies")] == [row["time"] for row in rows]
 
 
+def test_extension_data_stands_beside_the_body(tmp_path: Path) -> None:
+    headers = b'<?xml version="1.0"?><ArrayOfHeaderInfo/>'
+    rebus = b'{"rbs2-msg-id":"1"}'
+    packets = [
+        mqqb.encode(mqqb.UserMessage(message_id=number, body=body, extension_data=extension))
+        for number, (body, extension) in enumerate([(b"{}", headers), (b"", rebus), (b"x", b""), (b"", b"")])
+    ]
+    capture = write(tmp_path / "x.pcap", stream(packets))
+    folder = tmp_path / "bodies"
+    status, _, errors = run("decode", capture, "--table", "messages", "--extract", folder)
+    assert (status, errors.splitlines()[:2]) == (
+        0, [f"2 bodies written to {folder}: json 1, utf8_text 1", f"2 extensions written to {folder}: xml 1, json 1"],
+    )  # fmt: skip
+    lines = manifest(folder)
+    assert [(line["kind"], line["extension_kind"]) for line in lines] == [
+        ("json", "xml"), (None, "json"), ("utf8_text", None)
+    ]  # fmt: skip
+    assert (folder / str(lines[0]["extension"])).read_bytes() == headers
+    assert (folder / str(lines[1]["extension"])).read_bytes() == rebus
+    assert lines[0]["extension_sha256"] == hashlib.sha256(headers).hexdigest()
+    assert {path.name for path in folder.iterdir()} == {
+        "manifest.jsonl", *(str(line[part]) for line in lines for part in ("body", "extension") if line[part])
+    }  # fmt: skip
+
+
 def test_a_condition_chooses_messages(tmp_path: Path) -> None:
     assert run("decode", SESSION, "--extract", tmp_path / "b", "--where", "label LIKE 'Order%'", "-q")[0] == 0
     assert [line["message_id"] for line in manifest(tmp_path / "b")] == [103]
@@ -75,6 +101,7 @@ def test_what_is_refused(tmp_path: Path) -> None:
     assert "has bodies already" in refused("decode", SESSION, "--extract", folder)
     assert "it is a file; name a folder" in refused("decode", SESSION, "--extract", SESSION)
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    assert "not of topology" in refused("decode", SESSION, "--extract", tmp_path / "b", "--table", "topology")
     assert "leave --columns out" in refused("decode", SESSION, "--extract", tmp_path / "b", "--columns", "body")
     assert "messages lacks columns" in refused("decode", SESSION, "--extract", tmp_path / "b", "--where", "servers = 1")
 

@@ -24,7 +24,8 @@ UNREAD = {
     "messages": (
         "packet_size", "base_flags", "user_flags", "transaction_flags", "sender_id_type", "body_encrypted",
         "sender_sid", "properties_flags", "message_class_name", "body_type_name", "message_size", "body_format",
-        "body_text", "compound_body", "acknowledged_tx_sequence_id", "acknowledged_tx_sequence_number",
+        "body_text", "extension_format", "extension_text",
+        "compound_body", "acknowledged_tx_sequence_id", "acknowledged_tx_sequence_number",
         "acknowledged_previous_tx_sequence_number", "acknowledged_source_queue_manager", "acknowledged_message_id",
         "notification", "trailing", "fault",
     ),

@@ -96,11 +96,13 @@ def test_sections_that_only_some_reports_have() -> None:
     plain = shown(Summary()).texts
     assert not {"Messages", "What was read"} & set(plain)
     row = {"file": "x.pcap", "frame": 3, "time": None, "src": "10.0.0.1", "destination_queue": "q", "label": "a"}
-    found = shown(Summary(), made=["by hand"], counts=["2 frames"], messages=[{**row, "body_text": None}])
+    found = shown(
+        Summary(), made=["by hand"], counts=["2 frames"], messages=[{**row, "body_text": None, "extension_text": None}]
+    )
     assert {"Messages", "What was read", "by hand", "2 frames"} <= set(found.texts)
     (caption,) = (name for name in found.rows if name.startswith("Messages with a label"))
-    assert found.heads[caption] == ["time", "from", "queue", "label", "text", "frame"]
-    assert [text for text, _ in found.rows[caption][-1]] == ["", "10.0.0.1", "q", "a", "", "x.pcap 3"]
+    assert found.heads[caption] == ["time", "from", "queue", "label", "text", "extension", "frame"]
+    assert [text for text, _ in found.rows[caption][-1]] == ["", "10.0.0.1", "q", "a", "", "", "x.pcap 3"]
     titles = found.texts.index("Messages"), found.texts.index("Timeline"), found.texts.index("Hosts and roles")
     assert titles[1] < titles[0] < titles[2]
 

@@ -131,7 +131,7 @@ def test_tshark_shows_texts_beyond_ascii(script: Path, tmp_path: Path) -> None:
     bodies = [
         (0, "<a>Grüße 東京 😀</a>".encode(), "<a>Grüße 東京 😀</a>"),
         (30, "Grüße".encode(), "Grüße"),
-        (30, "Grüße".encode("latin-1"), None),
+        (30, "Grüße".encode("cp1252"), "Grüße"),
         (0, b"<a>\xff</a>", None),
         (8, "Grüße 東京 😀".encode("utf-16-le"), "Grüße 東京 😀"),
     ]
@@ -142,7 +142,9 @@ def test_tshark_shows_texts_beyond_ascii(script: Path, tmp_path: Path) -> None:
     capture = write_capture(tmp_path / "x.pcap", frames)
     assert [row["body_text"] for row in rows_of("messages", capture)] == [text for _, _, text in bodies]
     layers = tshark(script, capture, "msmq.messages.body_text")
-    assert [layer.get("msmq.messages.body_text", [None]) for layer in layers] == [[text] for _, _, text in bodies]
+    # Lua cuts text that it converts from windows-1252, so the dissector shows none
+    shown = [None if at == 2 else text for at, (_, _, text) in enumerate(bodies)]
+    assert [layer.get("msmq.messages.body_text", [None]) for layer in layers] == [[text] for text in shown]
 
 
 def notified(path: Path, bodies: Iterable[bytes]) -> Path:

@@ -16,7 +16,8 @@ from tests.reference import mqqb_incomplete
 
 #: Columns that need all of a message
 OF_WHOLE = {
-    "kind", "notification", "trailing", "body_type_name", "body_format", "body_text", "sender_sid", "srmp_envelope",
+    "kind", "notification", "trailing", "body_type_name", "body_format", "body_text",
+    "extension_format", "extension_text", "sender_sid", "srmp_envelope",
     "http_body", "message_body_size", "message_body_offset", "compound_body", "soap_header", "soap_body",
     "destination_queues", "admin_queues", "response_queues", "multi_queue_signature", "acknowledged_tx_sequence_id",
     "acknowledged_tx_sequence_number", "acknowledged_previous_tx_sequence_number",

@@ -18,9 +18,10 @@ from msmqwire.mqqb import read_body
 from msmqwire.mqqb.message.readable import BODY_TYPES
 from msmqwire.spark.schema import spark_columns
 from tests.mqqb.messages import F7
+from tests.reference.mqqb_bodies import readable, readable_extension
 from tests.vectors import get
 
-DERIVED = ("sender_sid", "body_type_name", "body_format", "body_text")
+DERIVED = ("sender_sid", "body_type_name", "extension_format", "extension_text", "body_format", "body_text")
 REQUEST = b"POST /msmq HTTP/1.1\r\n\r\nMessage--"
 COMPOUND = mqqb.CompoundMessageHeader(http_body=REQUEST, message_body_size=7, message_body_offset=23)
 SID = bytes.fromhex("01020000000000052000000020020000")
@@ -95,7 +96,7 @@ def test_a_packet_says_the_same_as_its_row() -> None:
         row = mqqb.decode_batch([data]).to_arrow().to_pylist()[0]
         packet = mqqb.decode(data)
         assert isinstance(packet, mqqb.UserMessage)
-        for name in ("body_type_name", "body_format", "body_text", "srmp_envelope", "base_flags", "user_flags"):
+        for name in (*DERIVED[1:], "srmp_envelope", "base_flags", "user_flags"):
             assert getattr(packet, name) == row[name], name
         assert (packet.security.sender_sid if packet.security else None) == row["sender_sid"]
         assert (packet.compound.compound_body if packet.compound else None) == row["compound_body"]
@@ -136,7 +137,32 @@ _BODIES = st.one_of(
     st.binary(max_size=17).map(lambda tail: b"\0" + bytes(8) + b"\1" + bytes(7) + tail),
     st.lists(st.sampled_from([b"\0\xd8", b"\0\xdc", b"a\0", b"\0\0"])).map(b"".join),
 )
-_TYPES = st.sampled_from([*BODY_TYPES, 0x0400, 0x10FF, 0x1100, 2**32 - 1]) | st.sampled_from([0, 8, 31])
+#: What has a name beside text and values
+_NAMED = st.builds(
+    "{}{}{}".format,
+    st.sampled_from(
+        [
+            "<?xml version='1.0' encoding='ISO-8859-1'?>", '<?xml encoding = "windows-1252"?>',
+            "<?xml encoding='cp9999'?>", "<?xml encoding='rot13'?>", "<?xml encoding='UTF-16'?>", "\x0bMSH|",
+            "\x0bFHS|",
+            "\x0bmsh|", "MSH|^~\\&|LAB|", "UNB\x1dUNOA:3", "UNB+UNOC:3", "UNBAUNOA", "UNA:+.? 'UNB+UNOY:4", "\0\1\0\1\4\2\x14net.msmq://",
+            "\0\1\0\1\5\2", "{", "[", "<",
+        ]
+    ),
+    st.text(st.characters(codec="latin-1"), max_size=20),
+    st.sampled_from(["", "\r\x1c\r", "\r\x1c", "\x1c", "}", "]", ">", "\0"]),
+)  # fmt: skip
+_HEADER = b"\0\1\0\0\0\xff\xff\xff\xff\1" + bytes(7)
+_RECORDS = [b"\6\1\0\0\0\5", b"\6\1\0\0\0\x85\0", b"\x0f\1\0\0\0\5\0\0\0\2", b"\x0f\1\0\0\0\5\0\0\0\3", b"\6\1"]
+_OBJECTS = st.builds(
+    lambda begin, text, end: _HEADER + begin + text + end,
+    st.sampled_from([*_RECORDS, b"\x0f", b""]),
+    st.sampled_from([b"hello", b"Gr\xc3\xb6", b"\xff1234", b"\1\2\3\4\5", b"hello!"]),
+    st.sampled_from([b"\x0b", b"", b"\x0b\0"]),
+)
+_ENCODINGS = st.sampled_from(["latin-1", "utf-8", "utf-16-le", "utf-16-be"])
+_BODIES |= _OBJECTS | st.builds(lambda text, encoding: text.encode(encoding), _NAMED, _ENCODINGS)
+_TYPES = st.sampled_from([*BODY_TYPES, 0x0400, 0x10FF, 0x1100, 2**32 - 1]) | st.sampled_from([0, 8, 30, 31])
 
 
 @given(st.lists(st.tuples(_BODIES, _TYPES, st.booleans()), max_size=8))
@@ -150,6 +176,62 @@ def test_bodies_of_a_batch_read_as_one_alone(bodies: list[tuple[bytes, int, bool
     batch.validate(full=True)
     found = zip(*(batch[name].to_pylist() for name in ("body_format", "body_text", "body_type_name")), strict=True)
     assert list(found) == [(*read_body(*body), BODY_TYPES.get(body[1])) for body in bodies]
+
+
+@given(_BODIES, _TYPES)
+def test_bodies_read_as_the_oracle_reads_them(body: bytes, body_type: int) -> None:
+    assert read_body(body, body_type, False) == readable(body, body_type)
+
+
+@given(_BODIES.map(lambda data: b"\xef\xbb\xbf" + data) | _BODIES)
+def test_extension_data_reads_as_the_oracle_reads_it(data: bytes) -> None:
+    packet = mqqb.encode(mqqb.UserMessage(extension_data=data, body_type=30, body=b"\xff"))
+    batch = mqqb.decode_batch([packet]).to_arrow(dictionaries=False)
+    assert (batch["extension_format"][0].as_py(), batch["extension_text"][0].as_py()) == readable_extension(data)
+    message = mqqb.decode(packet)
+    assert isinstance(message, mqqb.UserMessage)
+    assert (message.extension_format, message.extension_text) == readable_extension(data)
+
+
+_LATIN_1 = '<?xml version="1.0" encoding="ISO-8859-1"?><a>\xeb</a>'
+_ANSI = '<?xml version="1.0" encoding="windows-1252"?>'
+_HL7 = "MSH|^~\\&|LAB|H\rPID|1\r"
+
+
+@pytest.mark.parametrize(
+    ("body", "body_type", "found"),
+    [
+        ('{"a":"b"}'.encode("utf-16-le"), 0, ("text", '{"a":"b"}')),
+        ("<a>Zo\xeb</a>".encode("utf-16-be"), 0, ("xml", "<a>Zo\xeb</a>")),
+        (_LATIN_1.encode("latin-1"), 0, ("xml", _LATIN_1)),
+        (_ANSI.encode() + b"<a>\x80\x81</a>", 0, ("xml", _ANSI + "<a>\u20ac\ufffd</a>")),
+        (b'<?xml version="1.0" encoding="unicode_escape"?><a>\xeb</a>', 0, ("binary", None)),
+        (b"Zo\xeb M\xfcller, 12 \x80", 0, ("binary", None)),
+        (b"Zo\xeb\0", 30, ("ansi_text", "Zo\xeb")),
+        (b"Zo\xc3\xab\0", 30, ("text", "Zo\xeb")),
+        (b"\x0b" + _HL7.encode() + b"\x1c\r", 0, ("hl7", _HL7)),
+        (_HL7.encode(), 0, ("hl7", _HL7)),
+        (b"UNB\x1dUNOA:3\x1dSENDER\x1c", 0, ("edifact", "UNB\x1dUNOA:3\x1dSENDER\x1c")),
+        (b"UNB+UNOC:3+M\xfcller'", 0, ("edifact", "UNB+UNOC:3+M\xfcller'")),
+        (b"\0\1\0\1\4\2\x17net.msmq://beta/private\3\7\5", 0, ("net_msmq", "net.msmq://beta/private")),
+        (_HEADER + b"\6\1\0\0\0\5hello\x0b", 768, ("dotnet_binary", "hello")),
+        (_HEADER + b"\x0f\1\0\0\0\2\0\0\0\2{}\x0b", 768, ("dotnet_binary", "{}")),
+        (_HEADER + b"\6\1\0\0\0\6hello\x0b", 768, ("dotnet_binary", None)),
+        (b"\x1f\x8b\x08\0" + bytes(20), 0, ("binary", None)),
+    ],
+)
+def test_bodies_that_have_a_name(body: bytes, body_type: int, found: tuple[str, str | None]) -> None:
+    assert read_body(body, body_type, False) == found == readable(body, body_type)
+
+
+def test_malformed_headers_are_text() -> None:
+    for data, text in (
+        (b"\xef\xbb\xbf<?xml version='1.0'?><Headers>", "<?xml version='1.0'?><Headers>"),
+        (b'{"rbs2-msg-id":"1"}\0\xff\7#7', '{"rbs2-msg-id":"1"}\0\ufffd\7#7'),
+        (b"\1\2", None),
+        (b"", None),
+    ):
+        assert mqqb.UserMessage(extension_data=data).extension_text == text
 
 
 @pytest.mark.parametrize("form", [bytearray, memoryview, lambda body: np.frombuffer(body, np.uint8)[::-1][::-1]])

@@ -14,7 +14,7 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-from tests.reference.mqqb_bodies import body_type_name, readable, sid_text
+from tests.reference.mqqb_bodies import body_type_name, readable, readable_extension, sid_text
 from tests.reference.mqqb_sessions import Internal, Ping
 from tests.reference.mqqb_walk import (
     COLUMNS,
@@ -370,7 +370,9 @@ class _UserMessage(Framed):
         )
 
     def body(self) -> None:
-        """What people read of the body."""
+        """What people read of ExtensionData and of the body."""
+        extension = readable_extension(self.values["extension_data"].data)
+        self.values["extension_format"], self.values["extension_text"] = extension
         body = self.values["body"].data
         if not body and "compound_body" in self.values:
             body = self.values["compound_body"].data

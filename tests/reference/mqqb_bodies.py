@@ -24,8 +24,10 @@ def body_type_name(code: int) -> str | None:
         return "VT_BINARY_OBJECT"
     if code in _NAMES:
         return f"VT_{_NAMES[code]}"
-    scalar = code - 0x1000
-    return f"VT_{_NAMES[scalar]}|VT_VECTOR" if scalar > 1 and scalar in _NAMES else None
+    for flag, suffix in ((0x1000, "VECTOR"), (0x2000, "ARRAY")):
+        if code - flag > 1 and code - flag in _NAMES:
+            return f"VT_{_NAMES[code - flag]}|VT_{suffix}"
+    return None
 
 
 def _shown_time(start: datetime, microseconds: float) -> str | None:
@@ -71,7 +73,7 @@ def readable(body: bytes, code: int) -> tuple[str, str | None]:
     if not body:
         return "empty", None
     if body[:1] == b"\0" and body[9:17] == b"\1\0\0\0\0\0\0\0":
-        return "dotnet_binary", None
+        return "dotnet_binary", _object_text(body[17:])
     name = _NAMES.get(code, "")
     text: str | None
     if name in ("BSTR", "LPWSTR") and len(body) % 2 == 0:
@@ -85,10 +87,125 @@ def readable(body: bytes, code: int) -> tuple[str, str | None]:
         if shown is not None:
             return "value", shown
     text = _sniffed(body)
-    return ("binary", None) if text is None else (_text_format(text), text)
+    if text is not None:
+        return _text_format(text), text
+    if name == "LPSTR":
+        while body.endswith(b"\0"):
+            body = body[:-1]
+        return "ansi_text", body.decode("cp1252", errors="replace")
+    return _declared(body) or _interchange(body) or _wide(body) or ("binary", None)
+
+
+def readable_extension(data: bytes) -> tuple[str, str | None]:
+    """The format and the text of ExtensionData: what begins as a document is text, whatever follows."""
+    found = readable(data, 0)
+    without_mark = data[3:] if data.startswith(b"\xef\xbb\xbf") else data
+    if found[0] != "binary" or without_mark.lstrip(b" \t\n\r\v\f")[:1] not in (b"<", b"{", b"["):
+        return found
+    text = without_mark.decode("utf-8", errors="replace")
+    while text.endswith("\0"):
+        text = text[:-1]
+    return _text_format(text), text
+
+
+def _object_text(records: bytes) -> str | None:
+    """[MS-NRBF]: BinaryObjectString, or ArraySinglePrimitive of bytes, and MessageEnd."""
+    if records[:1] == b"\x06":
+        size = shift = 0
+        for at in range(5, 10):
+            if at >= len(records):
+                return None
+            size += (records[at] & 0x7F) << shift
+            shift += 7
+            if records[at] < 0x80:
+                break
+        else:
+            return None
+        start = at + 1
+    elif records[:1] == b"\x0f" and len(records) >= 10 and records[9] == 2:
+        size, start = int.from_bytes(records[5:9], "little"), 10
+    else:
+        return None
+    if len(records) != start + size + 1 or records[-1] != 0x0B:
+        return None
+    return _sniffed(records[start:-1])
+
+
+_KNOWN_ENCODINGS = (
+    "utf-8", "utf-16", "us-ascii", "iso-8859-", "iso8859-", "windows-", "cp", "koi8-", "shift_jis", "gb", "big5",
+)  # fmt: skip
+
+
+def _declared(body: bytes) -> tuple[str, str] | None:
+    """XML in the encoding that it declares."""
+    head = body.partition(b"?>")[0]
+    if not (head.startswith(b"<?xml") and head[5:6].isspace()):
+        return None
+    before, found, after = head.partition(b"encoding")
+    value = after.lstrip()[1:].lstrip() if after.lstrip()[:1] == b"=" else b""
+    if not found or b">" in before or len(before) > 105 or value[:1] not in (b'"', b"'"):
+        return None
+    name = value[1:].partition(value[:1])[0].decode("latin-1").lower()
+    if not name.startswith(_KNOWN_ENCODINGS):
+        return None
+    try:
+        text = body.decode("utf-8" if name.startswith("utf-16") else name, errors="replace")
+    except LookupError:
+        text = body.decode("utf-8", errors="replace")
+    while text.endswith("\0"):
+        text = text[:-1]
+    return "xml", text
+
+
+def _interchange(body: bytes) -> tuple[str, str] | None:
+    """HL7 in MLLP, EDIFACT, and the preamble of net.msmq."""
+    inner = body[1:].removesuffix(b"\r").removesuffix(b"\x1c")
+    framed = body[:1] == b"\x0b" and body in (b"\x0b" + inner + b"\x1c", b"\x0b" + inner + b"\x1c\r")
+    named = len(inner) >= 4 and all(0x41 <= letter <= 0x5A for letter in inner[:3])
+    if framed and named and inner.endswith(b"\r") and b"\x1c" not in inner:
+        return "hl7", inner.decode("utf-8", errors="replace")
+    at = 0
+    if body.startswith(b"UNA"):
+        at = 9
+        while body[at : at + 1].isspace():
+            at += 1
+    separator = body[at + 3 : at + 4]
+    if body[at : at + 3] == b"UNB" and separator and not (separator.isalnum() or separator in b"_ \t\n\r\f\v"):
+        level = body[at + 4 : at + 8]
+        if level[:3] == b"UNO" and b"A" <= level[3:4] <= b"Y":
+            parts = {"C": 1, "D": 2, "E": 5, "F": 7, "G": 3, "H": 4, "I": 6, "J": 8, "K": 9}
+            part = parts.get(chr(level[3]))
+            return "edifact", body.decode(f"iso-8859-{part}" if part else "utf-8", errors="replace")
+    mode = body[:4] == b"\0\1\0\1" and body[4:5] in (b"\1", b"\2", b"\3", b"\4") and body[5:6] == b"\2"
+    if mode and body[7:].startswith(b"net.msmq://"):
+        return "net_msmq", body[7 : 7 + body[6]].decode("utf-8", errors="replace")
+    return None
+
+
+def _wide(body: bytes) -> tuple[str, str] | None:
+    """XML or JSON in UTF-16 without a byte order mark, all of it."""
+    for encoding in ("utf-16-le", "utf-16-be"):
+        try:
+            text = body.decode(encoding)
+        except UnicodeDecodeError:
+            continue
+        while text.endswith("\0"):
+            text = text[:-1]
+        ends = text.strip()[:1] + text.strip()[-1:]
+        if ends in ("<>", "{}", "[]") and not any(map(_is_control, text)):
+            return _text_format(text), text
+    return None
+
+
+def _is_control(char: str) -> bool:
+    return ord(char) == 0x7F or (ord(char) < 0x20 and char not in "\t\n\r")
 
 
 def _text_format(text: str) -> str:
+    if text.startswith("MSH|^~\\&|"):
+        return "hl7"
+    if text[:3] == "UNB" and text[4:7] == "UNO" and len(text) > 7 and ord(text[3]) < 0x80:
+        return "edifact"
     for char in text:
         if char not in "\ufeff\t\r\n ":
             return "xml" if char == "<" else "text"
@@ -107,7 +224,7 @@ def _sniffed(body: bytes) -> str | None:
         return None
     while text.endswith("\0"):
         text = text[:-1]
-    if not text or any(ord(char) == 0x7F or (ord(char) < 0x20 and char not in "\t\n\r") for char in text):
+    if not text or any(map(_is_control, text)):
         return None
     return text
 

@@ -16,7 +16,15 @@ TABLES: tuple[mqqb.Table, ...] = ("messages", "sessions")
 ADDRESSES = ("Destination", "Administration", "Response")
 QUEUES = ("DestinationQueue", "AdminQueue", "ResponseQueue")
 FORMATS = ("empty", "xml", "text", "value", "dotnet_binary", "binary")  # "encrypted" is a notification form too
-ENUMERATIONS = ("body_format", "kind", "delivery_mode", "sender_id_type", "message_class_name", "notification")
+ENUMERATIONS = (
+    "body_format",
+    "extension_format",
+    "kind",
+    "delivery_mode",
+    "sender_id_type",
+    "message_class_name",
+    "notification",
+)
 
 
 def plain(packet: mqqb.Packet) -> dict[str, Any]:

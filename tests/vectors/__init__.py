@@ -180,7 +180,7 @@ _GUIDS = frozenset(
 UNSTATED = frozenset(
     (
         "base_flags", "user_flags", "transaction_flags", "properties_flags", "internal_flags", "sender_sid",
-        "body_type_name", "body_format", "body_text", "trailing",
+        "body_type_name", "body_format", "body_text", "extension_format", "extension_text", "trailing",
     )
 )  # fmt: skip
 _BYTES = frozenset(

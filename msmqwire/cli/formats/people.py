@@ -37,9 +37,11 @@ _TITLES = ("type", "operation", "object", "kind")
 _OF_MESSAGES = (
     "kind", "source_queue_manager", "sent_time", "message_id", "destination_queue", "destination_queues", "admin_queue",
     "response_queue", "label", "message_class_name", "correlation_ordinal", "message_size", "body", "body_text",
-    "notification", "unrecognized", "unrecognized_size", "fault", "violations",
+    "extension_data", "extension_text", "notification", "unrecognized", "unrecognized_size", "fault", "violations",
 )  # fmt: skip
 
+# Bytes, which are not shown where their text is
+_TEXTS = {"body": "body_text", "extension_data": "extension_text"}
 _LONGEST_TEXT = 64
 _BREAKS = str.maketrans({"\n": "\\n", "\r": "\\r", "\t": "\\t"})
 _MOST_BYTES = 20
@@ -129,8 +131,9 @@ def _quoted(array: Array) -> Array:
 def filled(batch: pa.RecordBatch, name: str, *, whole: bool = False) -> Array:
     """A column as text, null where a value is null, zero or empty; of a body that is text, the text."""
     values = _filled(batch[name], column(batch, name, whole=whole))
-    if name == "body" and "body_text" in batch.schema.names and not whole:
-        values = pc.if_else(_filled(batch["body_text"], shown(batch["body_text"])).is_valid(), NO_TEXT, values)
+    text = _TEXTS.get(name)
+    if text in batch.schema.names and not whole:
+        values = pc.if_else(_filled(batch[text], shown(batch[text])).is_valid(), NO_TEXT, values)
     return values
 
 

@@ -15,7 +15,7 @@ cdef enum TextForm:
 
 
 cdef enum:
-    BODY_TYPE_NUMBERS = 0x1100  # all numbers of types are smaller
+    BODY_TYPE_NUMBERS = 0x2100  # all numbers of types are smaller
 
 
 # The bytes that a text is made of
@@ -23,12 +23,13 @@ cdef struct Origin:
     Span bytes
     TextForm form
     uint32_t body_type
+    bint extension      # ExtensionData, in place of a body
 
 
 cdef uint8_t find_body(
-    const uint8_t* body, size_t size, uint32_t body_type, bint encrypted, Origin* origin
+    const uint8_t* body, size_t size, uint32_t body_type, bint encrypted, bint extension, Origin* origin
 ) noexcept nogil
 cdef bytes read_any(Origin* origin, uint8_t* format)
 cdef size_t largest_text(const Origin* origin) noexcept nogil
 cdef size_t write_text(const Origin* origin, uint8_t* target, uint8_t* format) noexcept nogil
-cdef tuple format_and_text(const uint8_t* body, size_t size, uint32_t body_type, bint encrypted)
+cdef tuple format_and_text(const uint8_t* body, size_t size, uint32_t body_type, bint encrypted, bint extension)

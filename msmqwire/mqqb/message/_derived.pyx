@@ -14,9 +14,11 @@ from msmqwire.columns.payload_table cimport PayloadTable, Span, payload_at
 from msmqwire.mqqb.message._bodies cimport (
     ANY_BODY, BODY_TYPE_NUMBERS, NO_TEXT, SID, Origin, find_body, largest_text, read_any, write_text,
 )
-from msmqwire.mqqb._kernel cimport HAS_PROPERTIES, HAS_SECURITY_ID, SECURITY_ID, SENDER, Packet
+from msmqwire.mqqb._kernel cimport EXTENSION_DATA, HAS_PROPERTIES, HAS_SECURITY_ID, SECURITY_ID, SENDER, Packet
 from msmqwire.mqqb.message._kernel cimport read_message
-from msmqwire.mqqb._values cimport OF_BODY, SENDER_IS_SID, body_part, body_type_of, is_encrypted
+from msmqwire.mqqb._values cimport (
+    OF_BODY, OF_EXTENSION, SENDER_IS_SID, body_part, body_type_of, is_encrypted,
+)
 from msmqwire.wire._fault cimport Fault
 from msmqwire.wire._sid cimport is_sid
 
@@ -39,11 +41,14 @@ memset(NAME_PLACES, NO_NAME, sizeof(NAME_PLACES))
 for place, number in enumerate(BODY_TYPES):
     NAME_PLACES[<size_t>number] = place
 
-cdef tuple BODY_COLUMNS = MESSAGES.select(OF_BODY)
+# The columns that are made together
+cdef dict FORMAT_AND_TEXT = {
+    name: MESSAGES.select(names) for names in (OF_BODY, OF_EXTENSION) for name in names
+}
 
 
 cdef int derive_column(Batch batch, object column) except -1:
-    """Make the values of a derived column; those ``OF_BODY`` are made together."""
+    """Make the values of a derived column; the format and the text of bytes are made together."""
     cdef Rows rows
     # Meanwhile no other thread decodes into the batch, or releases its payloads
     cdef Hold _hold = Hold(batch)
@@ -60,27 +65,26 @@ cdef int derive_column(Batch batch, object column) except -1:
             find_body_types(&rows, numbers.data, present.data)
         store_column(batch, column, numbers, present)
         return 0
-    if column.name not in OF_BODY:
+    if column.name not in FORMAT_AND_TEXT:
         with nogil:
             find_sids(&rows, origin)
         texts = joined_texts(origin, rows.count, numbers.data, present.data)
         store_texts(batch, column, texts, present)
         return 0
+    cdef bint extension = column.name in OF_EXTENSION
     with nogil:
-        find_bodies(&rows, numbers.data, origin)
+        find_bodies(&rows, extension, numbers.data, origin)
     cdef list texts_of_python = []  # live until they are copied
     cdef size_t row
     for row in range(rows.count):
         if origin[row].form == ANY_BODY:
             texts_of_python.append(read_any(origin + row, numbers.data + row))
     texts = joined_texts(origin, rows.count, numbers.data, present.data)
-    for column in BODY_COLUMNS:
-        if not batch.wants(column.name):
-            continue
-        if column.name == "body_text":
-            store_texts(batch, column, texts, present)
-        else:
-            store_column(batch, column, numbers, None)
+    cdef tuple columns = FORMAT_AND_TEXT[column.name]
+    if batch.wants(columns[0].name):
+        store_column(batch, columns[0], numbers, None)
+    if batch.wants(columns[1].name):
+        store_texts(batch, columns[1], texts, present)
     return 0
 
 
@@ -134,8 +138,8 @@ cdef void find_sids(const Rows* rows, Origin* origins) noexcept nogil:
                 origins[row].bytes.data, origins[row].bytes.size = sid, size
 
 
-cdef void find_bodies(const Rows* rows, uint8_t* formats, Origin* origins) noexcept nogil:
-    """The format of each body, and what its text is made of."""
+cdef void find_bodies(const Rows* rows, bint extension, uint8_t* formats, Origin* origins) noexcept nogil:
+    """The format of each body, or of ExtensionData, and what its text is made of."""
     cdef Packet packet
     cdef const uint8_t* data
     cdef TextSpan body
@@ -144,9 +148,10 @@ cdef void find_bodies(const Rows* rows, uint8_t* formats, Origin* origins) noexc
         origins[row].form = NO_TEXT
         formats[row] = 0
         if read_row(rows, row, &packet, &data) and packet.presence & HAS_PROPERTIES:
-            body = packet.parts[body_part(&packet)]
+            body = packet.parts[EXTENSION_DATA if extension else body_part(&packet)]
             formats[row] = find_body(
-                data + body.offset, body.length, body_type_of(&packet), is_encrypted(&packet), origins + row
+                data + body.offset, body.length, 0 if extension else body_type_of(&packet),
+                not extension and is_encrypted(&packet), extension, origins + row,
             )
 
 

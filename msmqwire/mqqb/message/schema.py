@@ -369,6 +369,15 @@ MESSAGE_HEADERS = (
                 store="parts.EXTENSION_DATA", default=b"",
             ),
             Field(
+                "", column="extension_format", about="kind of ExtensionData, by its bytes",
+                shown=Enumeration(BODY_FORMATS), derived=True,
+            ),
+            Field(
+                "", column="extension_text",
+                about="ExtensionData as text, such as headers of NServiceBus and Rebus; null if it is empty or binary",
+                shown=UTF8, derived=True, presence="HAS_EXTENSION_TEXT",
+            ),
+            Field(
                 "MessageBody", "bytes", -1, "body", "MessageBody", size="message_size", store="parts.BODY", default=b"",
             ),
             Field(
