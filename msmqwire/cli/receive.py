@@ -100,6 +100,12 @@ def add(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="a transactional queue, named as with --queue; may be repeated",
     )
+    parser.add_argument(
+        "--insecure-nacks",
+        action="store_true",
+        help="answer messages to other queues with nack_bad_dst_q, as Windows does with PermitInsecureNacks; strangers "
+        "find queues by it",
+    )
     parser.add_argument("--count", type=count, metavar="N", help="end after N messages")
     parser.add_argument("--seconds", type=seconds, metavar="S", help="end after S seconds")
     add_ping(parser, "answer pings of senders")
@@ -154,7 +160,7 @@ def _public_queues(options: argparse.Namespace) -> PublicQueues:
 
 async def _receive(options: argparse.Namespace, output: MessageOutput | NotifiedQueues, **queues: Any) -> int:
     from msmqwire.net import serve
-    from msmqwire.session import MessageLimit
+    from msmqwire.session import MessageLimit, Settings
 
     most = most_connections()
     # An output that cannot be written is the error of the command
@@ -166,6 +172,7 @@ async def _receive(options: argparse.Namespace, output: MessageOutput | Notified
         hosts,
         options.port,
         identifier=options.queue_manager,
+        settings=Settings(send_insecure_nacks=options.insecure_nacks),
         **queues,
         limit=None if options.count is None else MessageLimit(options.count),
         max_sessions=most,

@@ -29,7 +29,7 @@ cdef str plain_part(str part):
     """A part of a name, with ``_`` for each blank within it, and for each printable character other than ASCII."""
     if part != part.strip(" ") or (part.isascii() and " " not in part):
         return part
-    return "".join(["_" if character.isprintable() and not "!" <= character <= "~" else character for character in part])
+    return "".join(["_" if each.isprintable() and not "!" <= each <= "~" else each for each in part])
 
 
 cdef str plain_text(str text):

@@ -549,10 +549,7 @@ class Session(ABC):
         if order is Order.ACCEPTED:
             self._order_acks_due[key] = None
             if reason := self._rejection(message):
-                message_class = acknowledgments.NACK_NOT_TRANSACTIONAL_Q
-                if reason is Disregarded.NO_SUCH_QUEUE:
-                    message_class = acknowledgments.NACK_BAD_DST_Q
-                self._answer_finally(message, message_class)  # S40
+                self._answer_finally(message, _NACKS[reason])  # S40
                 self._disregard(message, reason)
             else:
                 source = message.source_queue_manager
@@ -586,10 +583,7 @@ class Session(ABC):
         self._answer_removal(message, acknowledgments.ACK_RECEIVE)
 
     def _disregard(self, message: mqqb.UserMessage, reason: Disregarded) -> None:
-        """Do not deliver a message, and say so where its sender asks for it (3.1.5.8.2, 3.1.7.1.2).
-
-        SendInsecureNacks is FALSE: NACK_BAD_DST_Q goes to no administration queue (3.1.7.15).
-        """
+        """Do not deliver a message, and say so where its sender asks for it (3.1.5.8.2, 3.1.7.1.2)."""
         self._events.append(MessageDisregarded(message, reason))
         if reason in _NACKS:
             self._answer(message, message.negative_arrival_ack, _NACKS[reason])
@@ -614,7 +608,8 @@ class Session(ABC):
         if not asked or message.admin_queue is None:
             return
         answer = None
-        if acknowledgments.is_reached_by(message.admin_queue, self.remote_queue_manager, self._address):
+        is_secure = message_class != acknowledgments.NACK_BAD_DST_Q or self.settings.send_insecure_nacks
+        if is_secure and acknowledgments.is_reached_by(message.admin_queue, self.remote_queue_manager, self._address):
             answer = acknowledgments.administration_ack(message, message_class)
         if answer is None:
             self._events.append(MessageNotAnswered(message, message_class))
@@ -762,6 +757,7 @@ class Session(ABC):
 
 
 _NACKS = {
+    Disregarded.NO_SUCH_QUEUE: acknowledgments.NACK_BAD_DST_Q,
     Disregarded.EXPIRED: acknowledgments.NACK_REACH_QUEUE_TIMEOUT,
     Disregarded.NOT_TRANSACTIONAL_QUEUE: acknowledgments.NACK_NOT_TRANSACTIONAL_Q,
     Disregarded.NOT_TRANSACTIONAL_MESSAGE: acknowledgments.NACK_NOT_TRANSACTIONAL_MSG,

@@ -379,7 +379,7 @@ def test_a_message_that_expired_is_not_waited_for() -> None:
             _, error = process.communicate(timeout=30)
     expected = (
         "msmqwire: 1 message expired before the queue manager took them; "
-        f"1 message received by queue manager {GUID}, 1 without an acknowledgment\n"
+        f"1 message received by queue manager {GUID}, 1 (line 1) without an acknowledgment\n"
     )
     assert (process.returncode, error.decode()) == (1, expected)
 

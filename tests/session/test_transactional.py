@@ -14,10 +14,12 @@ from msmqwire.session import (
     CloseReason,
     Incoming,
     MessageDisregarded,
+    MessageNotAnswered,
     MessageReceived,
     SequenceKey,
     SequenceState,
     SessionClosed,
+    Settings,
 )
 from tests.reference.mqqb_session_packets import (
     ConnectionParameters,
@@ -430,6 +432,19 @@ def test_a_plain_message_for_a_transactional_queue() -> None:
     assert (nack.queue, nack.body) == (f"TCP:{ADDRESS}\\private$\\admin", b"body")
     assert end.disregarded == ["not_transactional_message"]
     assert end.closed is None
+
+
+@pytest.mark.parametrize("is_sent", [True, False])
+def test_an_unknown_queue_is_answered_where_insecure_nacks_are_sent(is_sent: bool) -> None:
+    """3.1.7.15: SendInsecureNacks, which is FALSE by default; what is not answered is counted."""
+    settings = Settings(send_insecure_nacks=is_sent)
+    end = opened(accepts=lambda _: False, settings=settings, parameters=ConnectionParameters(window_size=1))
+    sent = UserMessage(PEER.bytes_le, 5, b"body", True, acknowledgments=5, admin_queue=f"TCP:{ADDRESS}\\private$\\a")
+    nacks = messages(end.give(sent))
+    assert [(nack.message_class, nack.body) for nack in nacks] == [(BAD_DST_Q, b"body")] * is_sent
+    unanswered = [event.message_class for event in end.events if isinstance(event, MessageNotAnswered)]
+    assert unanswered == [BAD_DST_Q] * (not is_sent)
+    assert end.disregarded == ["no_such_queue"]
 
 
 # --- Times ---
