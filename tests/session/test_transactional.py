@@ -11,6 +11,7 @@ import pytest
 
 from msmqwire import mqqb
 from msmqwire.session import (
+    LARGEST_PACKET,
     CloseReason,
     Incoming,
     MessageDisregarded,
@@ -21,6 +22,7 @@ from msmqwire.session import (
     SessionClosed,
     Settings,
 )
+from msmqwire.session.outgoing import OutgoingMessageTable
 from tests.reference.mqqb_session_packets import (
     ConnectionParameters,
     Packet,
@@ -491,6 +493,65 @@ def test_acknowledgments_of_a_lost_session_go_on_the_next() -> None:
     again.session.connection_lost(2.0)
     last = new_acceptor(incoming=incoming, address=ADDRESS)
     assert final_acks(last.give(request(), ConnectionParameters())) == []
+
+
+def test_acknowledgments_of_two_lost_sessions_go_on_the_next() -> None:
+    """Each was the first message of its session."""
+    incoming = Incoming()
+    ends = [opened(incoming=incoming, transactional=lambda _: False) for _ in range(2)]
+    for number, end in enumerate(ends, 1):
+        end.give(tx(number))
+        end.session.connection_lost(1.0)
+    again = new_acceptor(incoming=incoming, address=ADDRESS, transactional=lambda _: False)
+    rejections = final_acks(again.give(request(), ConnectionParameters(window_size=1)))
+    rejections += final_acks(again.give(tx(3)))
+    for number in range(1, 3):
+        rejections += final_acks(again.give(ack(number, number, 1, 1, 1)))
+    assert rejections == [(NOT_TRANSACTIONAL_Q, number) for number in (101, 102, 103)]
+
+
+def test_a_rejection_on_a_session_that_closes_goes_on_the_next_as_well() -> None:
+    """S43: nothing of the closed session says whether the peer has it; a duplicate is discarded."""
+    incoming = Incoming()
+    end = opened(incoming=incoming, transactional=lambda _: False)
+    malformed = tx(2, 5)
+    assert final_acks(end.give(tx(1), malformed)) == [(NOT_TRANSACTIONAL_Q, 101)]
+    assert end.closed == CloseReason.MALFORMED_PACKET
+    again = new_acceptor(incoming=incoming, address=ADDRESS)
+    assert final_acks(again.give(request(), ConnectionParameters())) == [(NOT_TRANSACTIONAL_Q, 101)]
+
+
+def test_what_is_kept_of_lost_sessions_is_limited() -> None:
+    """Acknowledgments with the bodies of what was rejected, and OrderAcks that are due; the oldest go first."""
+    incoming = Incoming()
+    table = OutgoingMessageTable(OWN, LARGEST_PACKET)
+    queue = r"DIRECT=OS:a\q"
+    sources = [UUID(int=number) for number in range(1, 20_002)]
+    for source in sources[:40]:
+        rejection = mqqb.UserMessage(destination_queue=queue, delivery_mode="recoverable", body=bytes(1 << 20))
+        incoming.leave_unsent(source, [table.position_of(rejection, 0.0)])
+    kept = [source for source in sources[:40] if incoming.take_unsent(source)]
+    assert kept == sources[25:40]
+    for source in sources:
+        incoming.leave_order_ack(SequenceKey(source, queue))
+        incoming.order_ack_sent(SequenceKey(source, queue), 0.0)
+    assert len(incoming.order_acks_sent) == 10_000
+    assert [source for source in sources if incoming.take_order_acks(source)] == sources[-10_000:]
+
+
+def test_a_sequence_that_alternates_between_two_sessions() -> None:
+    """S36: its OrderAck comes within a second and a half, whichever has the last message."""
+    incoming = Incoming()
+    ends = [opened(incoming=incoming) for _ in range(2)]
+    sent: list[tuple[float, int]] = []
+    for number in range(1, 51):
+        for end in ends:
+            sent += [(end.now, acked[1]) for acked in order_acks(end.wait(0.1))]
+        end = ends[number % 2]
+        sent += [(end.now, acked[1]) for acked in order_acks(end.give(tx(number)))]
+    times = [0.0, *(time for time, _ in sent)]
+    assert max(later - earlier for earlier, later in pairwise(times)) <= 1.5
+    assert sent[-1][1] > 35
 
 
 def test_a_peer_that_acknowledges_nothing() -> None:
