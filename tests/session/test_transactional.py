@@ -127,6 +127,24 @@ def test_a_bridge_over_an_expired_message() -> None:
     assert end.delivered == [101, 105, 109]
 
 
+def test_a_later_sequence_begins_with_its_first_number() -> None:
+    """S24: the first number seen of a source and queue, not of a TxSequenceID, or those before it would be lost."""
+    end = opened()
+    end.give(tx(1), tx(2, 1, 2), tx(1, 0, 2), tx(2, 1, 2))
+    assert end.delivered == [101, 201, 202]
+    assert end.disregarded == ["out_of_order"]
+
+
+def test_a_forged_later_sequence_refuses_the_genuine_one() -> None:
+    """Senders are not authenticated; a new receiver takes the genuine one again."""
+    end = opened()
+    end.give(tx(1), tx(1, 0, 9), tx(2))
+    assert end.disregarded == ["old_sequence"]
+    again = opened()
+    again.give(tx(2))
+    assert again.delivered == [102]
+
+
 @pytest.mark.parametrize("message", [tx(1, 1), tx(2, 2), tx(2, 7)])
 def test_malformed_numbers(message: UserMessage) -> None:
     """S32: the message before is acknowledged, in both ways, and the session closes."""
