@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Any
 from msmqwire.cli import signals
 from msmqwire.cli.console import CommandError, OutputErrors, say
 from msmqwire.cli.formats import write_table
-from msmqwire.cli.queues import queue_stem
+from msmqwire.cli.queues import PublicQueues, queue_stem
 from msmqwire.cli.target import OPEN_FILE, Sink, make_folder, standard_output, sync_folder
 
 if TYPE_CHECKING:
@@ -27,14 +27,17 @@ _OTHERS = "others"
 class MessageOutput:
     """Writes messages as rows of the table ``messages``: to a file for each queue in a directory, or standard output.
 
+    The file of a queue in ``public`` is named by its path, whatever name a message has.
+
     Raises
     ------
     CommandError
         The directory, which is made, cannot be written, or standard output is closed.
     """
 
-    def __init__(self, directory: str | None) -> None:
+    def __init__(self, directory: str | None, public: PublicQueues | None = None) -> None:
         self._directory = directory
+        self._public = public or PublicQueues()
         self._stems: set[str] = set()
         self._synchronized: set[str] = set()
         self._refused: set[str] = set()
@@ -111,7 +114,7 @@ class MessageOutput:
 
     def _stem(self, received: MessageReceived) -> str:
         """The name of the file of a message's queue."""
-        stem = queue_stem(received.message.destination_queue)
+        stem = queue_stem(self._public.by_path(received.message.destination_queue))
         if stem not in self._stems:
             if len(self._stems) >= _MOST_NAMES:
                 return _OTHERS

@@ -11,6 +11,7 @@ from uuid import UUID
 from msmqwire.cli.arguments import host_name, object_name, port, seconds
 from msmqwire.cli.console import CommandError
 from msmqwire.cli.enterprise import add_directory, find_machine
+from msmqwire.cli.queues import without_prefix
 from msmqwire.wire.guids import NIL
 from msmqwire.wire.ports import SESSION_PORT
 
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from msmqwire.directory import Directory, QueueManager
     from msmqwire.formatname import FormatName
     from msmqwire.net import NextHop
-
-_PREFIX = "formatname:"
 
 
 def add_connection(parser: argparse.ArgumentParser, **directory: Any) -> None:
@@ -128,12 +127,11 @@ def queue_of(name: str, directory: Directory | None = None) -> FormatName:
     from msmqwire.directory import Equal, Queue
     from msmqwire.formatname import PublicName, parse
 
-    if name[: len(_PREFIX)].lower() == _PREFIX:
-        name = name[len(_PREFIX) :]
+    name = without_prefix(name)
     if "=" in name.partition("\\")[0] or "\\" not in name:
-        return parse(name, extended=True, http_slashes=True, spx=True)
+        return parse(name, extended=True, http_slashes=True, spx=True, any_letters=True)
     found = None if directory is None else directory.read_directory(Queue, [Equal("pathname", name)])
-    return PublicName(found.identifier) if found else parse(f"DIRECT=OS:{name}")
+    return PublicName(found.identifier) if found else parse(f"DIRECT=OS:{name}", any_letters=True)
 
 
 def _check_target(queue: FormatName) -> None:

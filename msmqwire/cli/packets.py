@@ -111,7 +111,7 @@ def has_invalid_name(row: Row) -> bool:
 
 def _is_valid(name: str) -> bool:
     try:
-        parse(name, http_slashes=True, spx=True)
+        parse(name, http_slashes=True, spx=True, any_letters=True)
     except FormatNameError:
         return False
     return True

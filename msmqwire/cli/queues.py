@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
-import re
+import contextlib
 import string
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING
 
+from msmqwire.cli.console import CommandError
 from msmqwire.cli.file_names import file_stem
 from msmqwire.errors import FormatNameError
 
 if TYPE_CHECKING:
-    from msmqwire.formatname import FormatName
+    from uuid import UUID
+
+    from msmqwire.directory import Queue
+    from msmqwire.formatname import DirectName, FormatName
     from msmqwire.mqqb import UserMessage
 
 #: Private queues whose number is fixed: [MS-MQDMPR] 3.1.3.
 _NUMBERED = {3: "private$\\notify_queue$", 4: "private$\\order_queue$"}
 _ASCII_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
-#: A direct name whose queue has blanks or other letters than ASCII: real queues have them, the grammar has not.
-_UNUSUAL = re.compile(r"direct=(?:os|tcp):[^\\]+\\(?P<path>(?:private\$\\)?[^\\]+)", re.IGNORECASE)
+
+
+_PREFIX = "formatname:"
+
+
+def without_prefix(name: str) -> str:
+    """The name of a queue without ``FormatName:``, with which programs on Windows name it."""
+    return name[len(_PREFIX) :] if name[: len(_PREFIX)].lower() == _PREFIX else name
 
 
 def queue_path(queue: FormatName | str | None) -> str:
@@ -36,12 +46,43 @@ def queue_path(queue: FormatName | str | None) -> str:
         return ";".join(part for part in (path, queue.subqueue, queue.suffix) if part).lower()
     if isinstance(queue, PrivateName):
         return _NUMBERED.get(queue.private_id, f"private={queue.private_id:x}")
-    text = str(queue or "").lower()
-    direct = _UNUSUAL.fullmatch(text)
-    return direct["path"] if direct else text
+    return str(queue or "").lower()
 
 
-def chosen_queues(names: Collection[str]) -> Callable[[UserMessage], bool] | None:
+class PublicQueues:
+    """The public queues of the queue manager that receives, as its directory has them.
+
+    Parameters
+    ----------
+    queues : iterable of Queue
+        None of them without a directory.
+    """
+
+    def __init__(self, queues: Iterable[Queue] = ()) -> None:
+        from msmqwire.formatname import DirectName
+
+        self._names: dict[UUID, DirectName] = {}
+        self._transactional: dict[str, bool] = {}
+        for queue in queues:
+            with contextlib.suppress(FormatNameError):  # no packet has its path
+                name = DirectName("os", ".", queue.pathname.rpartition("\\")[2])
+                self._names[queue.identifier] = name
+                self._transactional[queue_path(name)] = queue.transactional
+
+    def by_path(self, queue: FormatName | str | None) -> FormatName | str | None:
+        """The queue by its path, where it has a public name that is known."""
+        from msmqwire.formatname import PublicName
+
+        return self._names.get(queue.guid, queue) if isinstance(queue, PublicName) and not queue.suffix else queue
+
+    def is_transactional(self, queue: FormatName | str | None) -> bool | None:
+        """Whether a queue is transactional; None if it is not known."""
+        return self._transactional.get(queue_path(self.by_path(queue)))
+
+
+def chosen_queues(
+    names: Collection[str], public: PublicQueues | None = None, queue_manager: UUID | None = None
+) -> Callable[[UserMessage], bool] | None:
     """Whether a message is for one of the queues; None for no names, which choose all.
 
     A name is a format name or a path, with or without its computer; without ``private$`` it is a public queue or a
@@ -49,16 +90,26 @@ def chosen_queues(names: Collection[str]) -> Callable[[UserMessage], bool] | Non
 
     Raises
     ------
+    CommandError
+        A public queue is not known, or a private one is on another queue manager.
     FormatNameError
         A name is not valid.
     """
-    from msmqwire.formatname import parse
+    from msmqwire.formatname import PrivateName, PublicName, parse
 
+    public = public or PublicQueues()
     paths: set[str] = set()
-    for name in names:
-        if "=" in name:
-            is_unusual = _UNUSUAL.fullmatch(name) is not None
-            paths.add(queue_path(name if is_unusual else parse(name, extended=True)))
+    for name in map(without_prefix, names):
+        if "=" in name.partition("\\")[0]:
+            queue = public.by_path(parse(name, extended=True, any_letters=True))
+            if isinstance(queue, PublicName):
+                raise CommandError(
+                    f"{name}: its path is unknown: name the queue by its path, or give its directory and the queue "
+                    "manager with --directory and --queue-manager"
+                )
+            if isinstance(queue, PrivateName) and queue.guid != queue_manager:
+                raise CommandError(f"{name} is a queue of another queue manager: name this one with --queue-manager")
+            paths.add(queue_path(queue))
             continue
         parts = name.lower().split("\\")
         if not all(parts) or len(parts) > 3:
@@ -67,26 +118,32 @@ def chosen_queues(names: Collection[str]) -> Callable[[UserMessage], bool] | Non
             paths.add("\\".join(parts[-2:]))
         else:
             paths |= {parts[-1]} if len(parts) > 1 else {parts[-1], f"private$\\{parts[-1]}"}
-    return (lambda message: queue_path(message.destination_queue) in paths) if paths else None
+    return (lambda message: queue_path(public.by_path(message.destination_queue)) in paths) if paths else None
 
 
 def kinds_of_queues(
-    chosen: Collection[str], transactional: Collection[str]
-) -> tuple[Callable[[UserMessage], bool] | None, Callable[[UserMessage], bool | None] | None]:
-    """Whether a message is for one of the queues, and whether that is transactional (S24); None for no names.
+    chosen: Collection[str], transactional: Collection[str], public: PublicQueues, queue_manager: UUID | None
+) -> tuple[Callable[[UserMessage], bool] | None, Callable[[UserMessage], bool | None]]:
+    """Whether a message is for one of the queues, None where all are chosen; and whether its queue is transactional.
 
-    A queue of ``chosen`` is not transactional unless ``transactional`` names it; where nothing is chosen, all other
-    queues take both kinds of messages.
+    It is if ``transactional`` names it or the directory says so. Another queue of ``chosen`` is not, and where nothing
+    is chosen, all others take both kinds of messages (S24).
 
     Raises
     ------
-    FormatNameError
-        A name is not valid.
+    CommandError, FormatNameError
+        As ``chosen_queues``.
     """
-    is_transactional = chosen_queues(transactional)
-    if not chosen:
-        return None, is_transactional and (lambda message: is_transactional(message) or None)
-    return chosen_queues([*chosen, *transactional]), is_transactional or (lambda _: False)
+    is_named = chosen_queues(transactional, public, queue_manager)
+
+    def is_transactional(message: UserMessage) -> bool | None:
+        if is_named is not None and is_named(message):
+            return True
+        known = public.is_transactional(message.destination_queue)
+        return False if known is None and chosen else known
+
+    accepts = chosen_queues([*chosen, *transactional], public, queue_manager) if chosen else None
+    return accepts, is_transactional
 
 
 def queue_stem(queue: FormatName | str | None) -> str:

@@ -5,11 +5,13 @@ capture, after the address of the sender and the time. A recoverable message is 
 row is on disk, in files and in a redirected standard output; a row in a pipe is flushed.
 
 Without --queue messages to all queues are accepted. Messages to other queues, duplicates and
-expired messages are acknowledged and not written. Transactional messages are written in their order,
-at least once: a row that comes twice has the same token. A queue of --queue takes them if
---transactional names it, and rejects them otherwise: the sender keeps a dead letter if it was asked
-to. Without --queue all queues take them. MSMQ does not authenticate senders by itself, so the command
-listens on 127.0.0.1 unless --listen says otherwise.
+expired messages are acknowledged and not written; standard error has a line for each other queue.
+Transactional messages are written in their order, at least once: a row that comes twice has the same
+token. A queue of --queue takes them if --transactional names it, and rejects them otherwise: the
+sender keeps a dead letter if it was asked to. Without --queue all queues take them. --directory says
+which of the public queues of --queue-manager are transactional, and which have the names PUBLIC=
+that senders use; private queues with a number are named as PRIVATE=GUID\N. MSMQ does not authenticate
+senders by itself, so the command listens on 127.0.0.1 unless --listen says otherwise.
 
 -o DIR appends to a file for each queue, such as DIR/private.orders.jsonl. Messages to queues whose
 file cannot be opened, and to further queues after 1,024, are appended to DIR/others.jsonl.
@@ -48,10 +50,10 @@ from msmqwire.cli import signals
 from msmqwire.cli.arguments import add_ping, add_quiet, count, guid, host_name, ping_port, port_or_free, seconds
 from msmqwire.cli.console import CommandError, say
 from msmqwire.cli.descriptors import most_connections
-from msmqwire.cli.enterprise import add_directory
+from msmqwire.cli.enterprise import add_directory, find_queue_manager, open_directory
 from msmqwire.cli.message_files import MessageOutput
 from msmqwire.cli.notified_queues import NotifiedQueues
-from msmqwire.cli.queues import chosen_queues, kinds_of_queues
+from msmqwire.cli.queues import PublicQueues, chosen_queues, kinds_of_queues
 from msmqwire.cli.target import standard_output
 from msmqwire.errors import MsmqWireError, counted
 from msmqwire.wire.ports import SESSION_PORT
@@ -98,6 +100,12 @@ def add(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="a transactional queue, named as with --queue; may be repeated",
     )
+    parser.add_argument(
+        "--insecure-nacks",
+        action="store_true",
+        help="answer messages to other queues with nack_bad_dst_q, as Windows does with PermitInsecureNacks; strangers "
+        "find queues by it",
+    )
     parser.add_argument("--count", type=count, metavar="N", help="end after N messages")
     parser.add_argument("--seconds", type=seconds, metavar="S", help="end after S seconds")
     add_ping(parser, "answer pings of senders")
@@ -105,7 +113,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--notifications", action="store_true", help="apply change notifications, and print what they changed"
     )
-    add_directory(parser, note="; for --notifications")
+    add_directory(parser, note="; with --queue-manager")
     parser.add_argument(
         "--trust",
         action="append",
@@ -120,13 +128,14 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Receive; the exit status."""
     if not options.notifications:
-        if options.directory is not None or options.trust:
-            raise CommandError("--directory and --trust are for notifications: add --notifications")
-        accepts, transactional = kinds_of_queues(options.queue, options.transactional)
+        if options.trust:
+            raise CommandError("--trust is for notifications: add --notifications")
+        public = _public_queues(options)
+        accepts, transactional = kinds_of_queues(options.queue, options.transactional, public, options.queue_manager)
         if options.transactional and not options.quiet:
             say("transactional messages are written at least once: no --store")
         return signals.run_until_stopped(
-            _receive(options, MessageOutput(options.output), accepts=accepts, transactional=transactional)
+            _receive(options, MessageOutput(options.output, public), accepts=accepts, transactional=transactional)
         )
     if options.queue or options.transactional or options.output:
         raise CommandError(
@@ -139,9 +148,19 @@ def run(options: argparse.Namespace) -> int:
     return signals.run_until_stopped(_receive(options, queues, accepts=chosen_queues([_NOTIFY_QUEUE])))
 
 
+def _public_queues(options: argparse.Namespace) -> PublicQueues:
+    """The public queues that the directory has for this queue manager."""
+    if options.directory is None:
+        return PublicQueues()
+    if options.queue_manager is None:
+        raise CommandError("--directory needs the identifier of this queue manager in it: --queue-manager GUID")
+    directory = open_directory(options.directory)
+    return PublicQueues(directory.queues_of(find_queue_manager(directory, options.queue_manager)))
+
+
 async def _receive(options: argparse.Namespace, output: MessageOutput | NotifiedQueues, **queues: Any) -> int:
     from msmqwire.net import serve
-    from msmqwire.session import MessageLimit
+    from msmqwire.session import MessageLimit, Settings
 
     most = most_connections()
     # An output that cannot be written is the error of the command
@@ -153,6 +172,7 @@ async def _receive(options: argparse.Namespace, output: MessageOutput | Notified
         hosts,
         options.port,
         identifier=options.queue_manager,
+        settings=Settings(send_insecure_nacks=options.insecure_nacks),
         **queues,
         limit=None if options.count is None else MessageLimit(options.count),
         max_sessions=most,
@@ -207,7 +227,7 @@ class _Receiver:
         self._disregarded: Counter[str] = Counter()
         self._lines = self._ended_for_memory = 0
         self._has_reported_duplicate = False
-        self._rejected: set[tuple[object, str]] = set()
+        self._reported: set[tuple[object, ...]] = set()
         self._unanswered = 0
 
     async def store(self, received: Sequence[MessageReceived]) -> None:
@@ -244,6 +264,8 @@ class _Receiver:
                 self._report_other_address(event, address)
             elif event.message.transaction is not None:
                 self._report_transactional(event, address)
+            else:
+                self._report_other_queue(event, address)
         elif isinstance(event, MessageNotAnswered):
             self._unanswered += 1
 
@@ -270,14 +292,34 @@ class _Receiver:
                 f"{duplicate.first_address} sent one with this identifier before; further ones are only counted"
             )
 
+    def _report_other_queue(self, event: MessageDisregarded, address: str) -> None:
+        """Report each queue whose messages are not written."""
+        from msmqwire.session import Disregarded
+
+        queue, reason = event.message.destination_queue, ""
+        if event.reason is Disregarded.NO_SUCH_QUEUE:
+            reason = "it is not a chosen queue"
+        elif event.reason is Disregarded.NOT_TRANSACTIONAL_MESSAGE:
+            reason = "it takes transactional messages only"
+        elif event.reason is Disregarded.OTHER_QUEUE_MANAGER:
+            reason = f"it is of queue manager {event.message.queue_manager_address}, and nothing is forwarded"
+        if reason and self._is_first(event.reason, str(queue)):
+            say(f"{address}: messages to {queue} are acknowledged and not written: {reason}")
+
+    def _is_first(self, *what: object) -> bool:
+        """Whether there is no line about something yet, and not too many others."""
+        if what in self._reported or len(self._reported) >= _MOST_LINES:
+            return False
+        self._reported.add(what)
+        return True
+
     def _report_transactional(self, event: MessageDisregarded, address: str) -> None:
         """Report a source whose transactional messages are rejected (S24), and a sequence that does not go on (S52)."""
         from msmqwire.session import Disregarded
 
         source, queue = event.message.source_queue_manager, event.message.destination_queue
         if event.reason in (Disregarded.NOT_TRANSACTIONAL_QUEUE, Disregarded.NO_SUCH_QUEUE):
-            if (source, "") not in self._rejected and len(self._rejected) < _MOST_LINES:
-                self._rejected.add((source, ""))
+            if self._is_first(source):
                 say(
                     f"{address}: transactional messages of {source} to {queue} are rejected: "
                     "name the queue with --transactional to receive them"
@@ -285,10 +327,8 @@ class _Receiver:
         elif (
             event.reason in (Disregarded.OLD_SEQUENCE, Disregarded.OUT_OF_ORDER)
             and event.rejects >= _MANY_REJECTS
-            and (source, str(queue)) not in self._rejected
-            and len(self._rejected) < _MOST_LINES
+            and self._is_first(source, str(queue))
         ):
-            self._rejected.add((source, str(queue)))
             say(
                 f"{address}: the last {event.rejects} transactional messages of {source} to {queue} were not in order, "
                 "and are not written; they are when this command is started again"

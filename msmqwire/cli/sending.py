@@ -23,6 +23,12 @@ if TYPE_CHECKING:
     from msmqwire.session import Event, MessageReceived
 
 _MOST_LINES = 100  # about messages that were rejected
+_MOST_NAMES = 20  # of messages that were lost
+#: What may have become of a message that the queue manager has: [MS-MQQB] 3.1.7.15, 5.1.
+_NO_ANSWER = (
+    "the queue manager has not said what became of it. It may have rejected it, for an unknown queue, a sender without "
+    "access or a signature: by default it sends no answer then (SendInsecureNacks)"
+)
 _LARGEST_ORDINAL = 0xFFFFFFFF
 #: The positive acknowledgments that end each wait, at last the one that is asked for.
 _AWAITED = {"": (), "reach": ("ack_receive", "ack_reach_queue"), "receive": ("ack_receive",)}
@@ -112,7 +118,7 @@ class Sending:
         # Captured messages of several sources may have the same identifier
         self._sent: dict[int, list[_Sent]] = {}
         self._ordinal = 0
-        self._expired = 0
+        self._expired: list[str] = []
         self._lines = 0
         self._changed = asyncio.Event()
         self.failure: BaseException | None = None
@@ -175,9 +181,10 @@ class Sending:
             self.queue_manager = event.remote_queue_manager
         elif isinstance(event, MessageExpired):
             # No acknowledgment is awaited: the client raises an error at its end
-            self._expired += 1
+            sent = self._forget(event.message_id)
+            self._expired.append(sent.name)
             with self._failing():
-                self._copy(self._dead_letters, [self._forget(event.message_id)], "nack_reach_queue_timeout")
+                self._copy(self._dead_letters, [sent], "nack_reach_queue_timeout")
             self._reschedule()
         elif isinstance(event, MessagesAcknowledged):
             self.acknowledged += len(event.message_ids)
@@ -272,6 +279,9 @@ class Sending:
         oldest = next(iter(self._sent.values()), None)
         is_received = oldest is not None and oldest[0].is_acknowledged
         missing = f"no {self._awaited[-1]}" if is_received else "no acknowledgment"
+        has_reached = self._awaited[-1:] == ("ack_receive",) and self.answers["ack_reach_queue"]
+        if is_received and self.client.is_open and not has_reached:
+            return f"{missing} within {self._timeout:g} s: {_NO_ANSWER}"
         if not self.client.is_open:
             state = self.client.failure or "the queue manager does not answer"
         else:
@@ -281,10 +291,13 @@ class Sending:
     def describe(self, error: str) -> str:
         """The error, and how many messages it leaves."""
         left = [each for found in self._sent.values() for each in found]
-        lost = sum(not each.is_acknowledged for each in left) + self._expired
-        if not self.acknowledged and lost <= 1:
+        lost = [*self._expired, *(each.name for each in left if not each.is_acknowledged)]
+        if not self.acknowledged and len(lost) <= 1:
             return error
-        return f"{error}; {self.describe_outcome()}, {lost:,} without an acknowledgment"
+        parts = [f"{error}; {self.describe_outcome()}", f"{_numbered(lost)} without an acknowledgment"]
+        if unanswered := [each.name for each in left if each.is_acknowledged]:
+            parts.append(f"{_numbered(unanswered)} without an answer")
+        return ", ".join(parts)
 
     def describe_outcome(self) -> str:
         """What is known of the messages."""
@@ -296,3 +309,9 @@ class Sending:
         if self.rejected or self._awaited:
             parts.append(f"{self.rejected:,} rejected")
         return ", ".join(parts)
+
+
+def _numbered(names: Sequence[str]) -> str:
+    """How many messages, and which."""
+    shown = [*names[:_MOST_NAMES], *([f"{len(names) - _MOST_NAMES:,} more"] if len(names) > _MOST_NAMES else [])]
+    return f"{len(names):,}" + (f" ({', '.join(shown)})" if names else "")

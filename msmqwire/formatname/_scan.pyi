@@ -9,4 +9,5 @@ def scan(
     http_slashes: bool = False,
     spx: bool = False,
     path_name: bool = False,
+    any_letters: bool = False,
 ) -> list[dict[str, Any]]: ...

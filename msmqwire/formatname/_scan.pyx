@@ -1,8 +1,8 @@
 """The parts of one text as Python values, read by the kernel."""
 
+import re
 from uuid import UUID
 
-from cpython.unicode cimport PyUnicode_DecodeASCII
 from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint32_t
 
@@ -22,11 +22,32 @@ if False:  # for type checkers: see stubs.py
     from typing import Any
 
 
-cdef object text_of(const uint8_t* text, TextSpan span):
-    return PyUnicode_DecodeASCII(<const char*>text + span.offset, span.length, NULL) if span.length else None
+SEPARATOR = re.compile(r"([\\;])")
 
 
-cdef dict parts_of(const uint8_t* text, const Name* name):
+cdef str plain_part(str part):
+    """A part of a name, with ``_`` for each blank within it, and for each printable character other than ASCII."""
+    if part != part.strip(" ") or (part.isascii() and " " not in part):
+        return part
+    return "".join(["_" if each.isprintable() and not "!" <= each <= "~" else each for each in part])
+
+
+cdef str plain_text(str text):
+    """The text with as many characters, those of the names of queues in direct names as the grammar has them."""
+    elements = []
+    for element in text.split(","):
+        place, separator, name = element.partition("\\")
+        if place[:7].lower() == "direct=":
+            name = "".join([plain_part(part) for part in SEPARATOR.split(name)])
+        elements.append(f"{place}{separator}{name}")
+    return ",".join(elements)
+
+
+cdef object text_of(str text, TextSpan span):
+    return text[span.offset:span.offset + span.length] if span.length else None
+
+
+cdef dict parts_of(str text, const Name* name):
     kind = name.kind
     has_guid = kind not in (KIND_DIRECT, KIND_MULTICAST, KIND_PATH_NAME)
     address = text_of(text, name.address)
@@ -47,7 +68,13 @@ cdef dict parts_of(const uint8_t* text, const Name* name):
 
 
 def scan(
-    text: str, *, bint extended=False, bint http_slashes=False, bint spx=False, bint path_name=False
+    text: str,
+    *,
+    bint extended=False,
+    bint http_slashes=False,
+    bint spx=False,
+    bint path_name=False,
+    bint any_letters=False,
 ) -> list[dict[str, Any]]:
     """The parts of each element of a format name, or of a path name; None where a kind has no such part.
 
@@ -66,7 +93,7 @@ def scan(
         raise TypeError(f"a name must be str, not {type(text).__name__}")
     text = str.__str__(text)  # of a subclass, as numpy has one
     # The grammar refuses lone surrogates as it does any other character beyond ASCII
-    cdef bytes encoded = text.encode("utf-8", "surrogatepass")
+    cdef bytes encoded = (plain_text(text) if any_letters else text).encode("utf-8", "surrogatepass")
     cdef const uint8_t* data = <const uint8_t*>encoded
     cdef size_t size = <size_t>len(encoded)
     cdef size_t at = 0
@@ -78,5 +105,5 @@ def scan(
             raise FormatNameError(
                 FAULT_NAMES[fault.code], FIELDS[fault.field], fault.offset, EXPECTED[fault.needed], text
             )
-        names.append(parts_of(data, &name))
+        names.append(parts_of(text, &name))
     return names

@@ -47,7 +47,7 @@ class Name:
             text = str(self)
         except (AttributeError, KeyError, TypeError, ValueError):
             raise ValueError(f"{self!r} has a part of another type, or an unknown keyword") from None
-        names = scan(text, extended=True, spx=True, path_name=isinstance(self, PathName))
+        names = scan(text, extended=True, spx=True, any_letters=True, path_name=isinstance(self, PathName))
         for member in _MEMBERS[type(self)]:
             value, read = getattr(self, member), names[0][member]
             # A bool equals a number and is written as one
@@ -104,7 +104,7 @@ class DirectName(FormatName):
     address : str
         ProtocolAddressSpecification, e.g. ``"//host:8080/MSMQ"``.
     queue : str or None
-        None for the machine's own queues, which ``suffix`` tells apart.
+        None for the machine's own queues, which ``suffix`` tells apart. It may have blanks, and letters beyond ASCII.
     queue_type : {"public", "private", "system"}
         ``system`` for the machine's own queues.
     subqueue : str or None
@@ -291,7 +291,7 @@ class MultipleElementName(FormatName):
         single = [isinstance(each, FormatName) and not isinstance(each, MultipleElementName) for each in self.elements]
         if len(single) < 2 or not all(single):
             raise ValueError("a multiple-element name has two or more elements, none with several elements itself")
-        scan(str(self), extended=True, spx=True)
+        scan(str(self), extended=True, spx=True, any_letters=True)
 
     def _written(self, private_id_width: int) -> str:
         return ",".join([element._written(private_id_width) for element in self.elements])
@@ -358,16 +358,18 @@ def _made(class_: type[AnyName], parts: dict[str, Any], sent: str | None = None)
 def sent_name(path: str) -> DirectName | str:
     """Return the direct name that a packet has, of which ``path`` is the text; if that is not valid, the text.
 
-    Packets have slashes after ``/MSMQ``, and the protocol ``SPX:``.
+    Packets have slashes after ``/MSMQ``, the protocol ``SPX:``, and queues with any letters.
     """
     try:
-        names = scan(f"DIRECT={path}", http_slashes=True, spx=True)
+        names = scan(f"DIRECT={path}", http_slashes=True, spx=True, any_letters=True)
     except FormatNameError:
         names = []
     return _made(DirectName, names[0], path) if len(names) == 1 else f"DIRECT={path}"
 
 
-def parse(text: str, *, extended: bool = False, http_slashes: bool = False, spx: bool = False) -> FormatName:
+def parse(
+    text: str, *, extended: bool = False, http_slashes: bool = False, spx: bool = False, any_letters: bool = False
+) -> FormatName:
     """Parse a format name: [MS-MQMQ] 2.1.2-2.1.7.
 
     A comma always separates the elements of a multiple-element name.
@@ -383,6 +385,9 @@ def parse(text: str, *, extended: bool = False, http_slashes: bool = False, spx:
         Accept ``/`` for ``\\`` after ``/MSMQ``, as names of queues over HTTP are often written.
     spx : bool
         Accept the protocol ``SPX:``, which order acknowledgments use ([MS-MQQB] 2.2.4).
+    any_letters : bool
+        Accept blanks, and letters and other printable characters that are not ASCII, within the queue of a direct name:
+        real queues have them, and the grammar has not.
 
     Raises
     ------
@@ -398,7 +403,7 @@ def parse(text: str, *, extended: bool = False, http_slashes: bool = False, spx:
         ...
     msmqwire.errors.FormatNameError: bad_value: ProtocolAddressSpecification at character 18: expected ...
     """
-    names = scan(text, extended=extended, http_slashes=http_slashes, spx=spx)
+    names = scan(text, extended=extended, http_slashes=http_slashes, spx=spx, any_letters=any_letters)
     elements = tuple([_made(_CLASSES[parts["kind"]], parts) for parts in names])
     if len(elements) == 1:
         return elements[0]

@@ -155,7 +155,7 @@ cdef object format_name_of(object name, str field):
     """A format name, given as one or as text."""
     if isinstance(name, str):
         try:
-            name = parse(name, http_slashes=True, spx=True)
+            name = parse(name, http_slashes=True, spx=True, any_letters=True)
         except FormatNameError as error:
             raise EncodeError(field, f"{name!r} is not a format name: {error}") from None
     if not isinstance(name, (DirectName, DistributionListName, PrivateName, PublicName)):

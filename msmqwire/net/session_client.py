@@ -13,7 +13,6 @@ from uuid import UUID
 
 from msmqwire import mqqb
 from msmqwire.errors import SessionError, counted
-from msmqwire.formatname import PrivateName
 from msmqwire.net.connection import Connection, read_buffer
 from msmqwire.net.host_addresses import address_of, addresses_of
 from msmqwire.net.ping import ping
@@ -33,8 +32,6 @@ from msmqwire.session import (
 )
 from msmqwire.wire.guids import NIL
 from msmqwire.wire.ports import SESSION_PORT
-
-_ORDER_QUEUE = 4  # its number among private queues: [MS-MQDMPR] 3.1.3
 
 _LOG = logging.getLogger(__name__)
 
@@ -135,7 +132,7 @@ class SessionClient:
         self._session = Initiator(
             identifier,
             settings=settings,
-            accepts=_is_for_applications if handler else lambda _: False,
+            accepts=None if handler else lambda _: False,
             pinged=ping_port is not None,
         )
         self._pings = 0
@@ -401,14 +398,6 @@ class SessionClient:
                 self._watch(event)
         if events:
             self._changed.set()
-
-
-def _is_for_applications(message: mqqb.UserMessage) -> bool:
-    """Whether a message is not for the order queue, where queue managers acknowledge transactions (S44)."""
-    queue = message.destination_queue
-    if isinstance(queue, PrivateName):
-        return queue.private_id != _ORDER_QUEUE
-    return not str(queue).lower().endswith("\\private$\\order_queue$")
 
 
 #: Send messages to a queue manager.

@@ -59,7 +59,7 @@ def get_destination_info(
     ----------
     format_name : str or FormatName
         A format name, as text or parsed by :func:`msmqwire.formatname.parse`. In text, ``/`` may stand for ``\`` after
-        ``/MSMQ``, as names of queues over HTTP are often written.
+        ``/MSMQ``, as names of queues over HTTP are often written, and a queue may have any letters.
     directory : Directory, optional
         Read for the queue of a public or connector name only.
     literal : bool
@@ -76,7 +76,7 @@ def get_destination_info(
     """
     if isinstance(format_name, str):
         try:
-            format_name = parse(format_name, http_slashes=True)
+            format_name = parse(format_name, http_slashes=True, any_letters=True)
         except FormatNameError as error:
             return DestinationInfo(False, reason=str(error))
     match format_name:

@@ -117,7 +117,8 @@ class MessageDisregarded:
 class MessageNotAnswered:
     """The sender asked for an acknowledgment that cannot be sent.
 
-    Its administration queue is not one of the peer of this session, or too many acknowledgments wait for the peer.
+    Its administration queue is not one of the peer of this session, too many acknowledgments wait for the peer, or
+    ``Settings.send_insecure_nacks`` is false.
 
     Attributes
     ----------

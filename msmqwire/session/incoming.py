@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from typing import NamedTuple, Protocol
@@ -19,10 +19,13 @@ from msmqwire import mqqb
 from msmqwire.session.outgoing import MessageIDs, OutgoingMessagePosition
 
 _MOST_SEQUENCES = 10_000
-_MOST_UNSENT = 10_000  # acknowledgments of sessions that were lost
+_MOST_UNSENT = 16 << 20  # bytes of acknowledgments of sessions that were lost
+_POSITION_SIZE = 300  # bytes of one without its packet
 _MOST_PAUSED = 1_000
 _LONGEST_NAME = 256  # of a queue that is kept as it is
 _PAUSE = 60.0
+_ORDER_ACK_TIMEOUT = 0.5  # OrderAckTimeout in seconds, [MS-MQQB] 3.1.2.7
+_MOST_ORDER_ACK_DELAY = 1.0  # S36
 
 
 class SequenceKey(NamedTuple):
@@ -150,15 +153,19 @@ class Incoming:
     message_ids : MessageIDs
         Identifiers of the acknowledgments that the queue manager sends.
     timers : dict
-        For each key the timers of the session on which its OrderAck is due: that of its last message (S36).
+        For each key whose OrderAck is due the timers of the session of its last message (S36).
+    order_acks_sent : dict
+        LastOrderAckSendTime of each key.
     """
 
     store: SequenceStore = field(default_factory=MemorySequenceStore)
     message_ids: MessageIDs = field(default_factory=MessageIDs)
-    timers: dict[SequenceKey, dict[SequenceKey, float]] = field(default_factory=dict)
-    _due: dict[UUID, dict[SequenceKey, None]] = field(default_factory=dict)
+    timers: dict[SequenceKey, OrderAckTimers] = field(default_factory=dict)
+    order_acks_sent: OrderedDict[SequenceKey, float] = field(default_factory=OrderedDict)
+    _due: OrderedDict[UUID, dict[SequenceKey, None]] = field(default_factory=OrderedDict)
+    _due_count: int = 0
     _unsent: OrderedDict[UUID, list[OutgoingMessagePosition]] = field(default_factory=OrderedDict)
-    _unsent_count: int = 0
+    _unsent_size: int = 0
     _paused: OrderedDict[tuple[UUID, str], float] = field(default_factory=OrderedDict)
 
     @classmethod
@@ -169,28 +176,39 @@ class Incoming:
         """
         return cls(message_ids=MessageIDs(secrets.randbelow(0xFFFFFFFF)))
 
+    def order_ack_sent(self, key: SequenceKey, now: float) -> None:
+        """An OrderAck is sent: that of a key long ago is forgotten, as if there had been none."""
+        self.order_acks_sent[key] = now
+        self.order_acks_sent.move_to_end(key)
+        if len(self.order_acks_sent) > _MOST_SEQUENCES:
+            self.order_acks_sent.popitem(last=False)
+
     def leave_order_ack(self, key: SequenceKey) -> None:
         """An OrderAck is due, and its session is lost: another one with its source sends it (S36)."""
-        if sum(map(len, self._due.values())) >= _MOST_SEQUENCES:
-            self._due.clear()
-        self._due.setdefault(key.source, {})[key] = None
+        keys = self._due.setdefault(key.source, {})
+        self._due_count += key not in keys
+        keys[key] = None
+        while self._due_count > _MOST_SEQUENCES:
+            self._due_count -= len(self._due.popitem(last=False)[1])
 
     def take_order_acks(self, queue_manager: UUID) -> list[SequenceKey]:
         """The keys of OrderAcks that a session with this queue manager sends."""
-        return [*self._due.pop(queue_manager, ())]
+        taken = [*self._due.pop(queue_manager, ())]
+        self._due_count -= len(taken)
+        return taken
 
     def leave_unsent(self, queue_manager: UUID, acknowledgments: list[OutgoingMessagePosition]) -> None:
         """Keep recoverable acknowledgments that the peer has not acknowledged, for its next session (S43)."""
         if acknowledgments:
             self._unsent.setdefault(queue_manager, []).extend(acknowledgments)
-            self._unsent_count += len(acknowledgments)
-        while self._unsent_count > _MOST_UNSENT:
-            self._unsent_count -= len(self._unsent.popitem(last=False)[1])
+            self._unsent_size += _size_of(acknowledgments)
+        while self._unsent_size > _MOST_UNSENT:
+            self._unsent_size -= _size_of(self._unsent.popitem(last=False)[1])
 
     def take_unsent(self, queue_manager: UUID) -> list[OutgoingMessagePosition]:
         """The acknowledgments that the next session with this queue manager sends."""
         taken = self._unsent.pop(queue_manager, [])
-        self._unsent_count -= len(taken)
+        self._unsent_size -= _size_of(taken)
         return taken
 
     def pause(self, queue_manager: UUID, address: str, now: float) -> None:
@@ -202,3 +220,49 @@ class Incoming:
     def is_paused(self, queue_manager: UUID, address: str, now: float) -> bool:
         """Whether the sessions of a peer are closed at once."""
         return now < self._paused.get((queue_manager, address), now)
+
+
+def _size_of(acknowledgments: list[OutgoingMessagePosition]) -> int:
+    return sum(len(each.packet) + _POSITION_SIZE for each in acknowledgments)
+
+
+class OrderAckTimers:
+    """The Order Ack Send Timers of the sequences whose last message came on a session: [MS-MQQB] 3.1.6.9, S36."""
+
+    def __init__(self, incoming: Incoming) -> None:
+        self._incoming = incoming
+        # The first of these was started first, and all last as long
+        self._expiries: dict[SequenceKey, float] = {}
+
+    def start(self, key: SequenceKey, now: float, opened_at: float) -> bool:
+        """A message has come on a session that was opened at a time; True if the OrderAck is due at once.
+
+        A timer that runs is restarted for a second after the last OrderAck, and then left to run. It cannot go on
+        running where the message before came on another session: to start it there each time might never end.
+        """
+        owner = self._incoming.timers.get(key)
+        if owner is not None and now - self._incoming.order_acks_sent.get(key, opened_at) >= _MOST_ORDER_ACK_DELAY:
+            if owner is self:
+                return False
+            owner.stop(key)
+            return True
+        if owner is not None:
+            owner.stop(key)
+        self._expiries[key] = now + _ORDER_ACK_TIMEOUT
+        self._incoming.timers[key] = self
+        return False
+
+    def stop(self, key: SequenceKey) -> None:
+        """Stop a timer that runs."""
+        del self._expiries[key]
+        del self._incoming.timers[key]
+
+    def next_expiry(self) -> float | None:
+        """When the first one expires; None if none runs."""
+        return next(iter(self._expiries.values()), None)
+
+    def take(self, now: float = float("inf")) -> Iterator[SequenceKey]:
+        """Stop those that have expired, by default all; the sequences, in order."""
+        while (first := next(iter(self._expiries.items()), None)) is not None and first[1] <= now:
+            self.stop(first[0])
+            yield first[0]

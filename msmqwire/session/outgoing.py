@@ -131,6 +131,12 @@ class OutgoingMessageTable:
         self.waiting.push(position)
         self._count(position, 1)
 
+    def adopt(self, position: OutgoingMessagePosition) -> None:
+        """Add a message of the table of another session, last of its priority."""
+        self._added += 1
+        position.turn = position.turn[0], self._added
+        self.add_position(position)
+
     def position_of(self, message: mqqb.UserMessage, wall_time: float) -> OutgoingMessagePosition:
         """A message as it will be sent, last of its priority.
 

@@ -15,33 +15,28 @@ from uuid import UUID, uuid4
 
 from msmqwire import mqqb
 from msmqwire.errors import DecodeError
-from msmqwire.formatname import DirectName
 from msmqwire.mqqb.framing import SESSION_HEADER_SIZE
 from msmqwire.session import acknowledgments
+from msmqwire.session.delivery import Delivery
 from msmqwire.session.events import (
     CloseReason,
-    Disregarded,
     Event,
-    MessageDisregarded,
     MessageExpired,
     MessageNotAnswered,
-    MessageReceived,
     MessagesAcknowledged,
     SessionClosed,
     SessionOpened,
 )
 from msmqwire.session.framing import QUEUE_MANAGER_ADDRESS, PacketReader
 from msmqwire.session.history import MOST_REMEMBERED, MessageIDHistory
-from msmqwire.session.incoming import Incoming, Order, SequenceKey, SequenceState, after, order_of, sequence_key
+from msmqwire.session.incoming import Incoming, OrderAckTimers, SequenceKey
 from msmqwire.session.limit import MessageLimit
 from msmqwire.session.numbers import latest, on_wire
-from msmqwire.session.outgoing import FOREVER, OutgoingMessagePosition, OutgoingMessageTable
+from msmqwire.session.outgoing import OutgoingMessagePosition, OutgoingMessageTable
 from msmqwire.session.settings import RECOVERABLE_ACK_TIMEOUTS, Settings
 from msmqwire.wire.guids import NIL
 
 _FLAGS = 32  # bits of RecoverableMsgAckFlags
-_ORDER_ACK_TIMEOUT = 0.5  # OrderAckTimeout in seconds, 3.1.2.7
-_MOST_ORDER_ACK_DELAY = 1.0  # S36
 _MOST_ACKNOWLEDGMENTS = 1 << 18  # bytes that wait for the peer
 _LATE = 0.75  # of the Session Ack Send Timer, after which a message carries the acknowledgment: 3.1.7.11
 
@@ -119,24 +114,27 @@ class Session(ABC):
         self.state = SessionState.CLOSED
         self.remote_queue_manager = NIL
         self._addresses = (NIL.bytes_le, self.identifier.bytes_le)
-        self._accepts = accepts
-        self._transactional = transactional
         self._limit = limit
         self._refuses = refuses
         self._address = address
-        self._port = port
         self._wall_clock = wall_clock
         self._output: list[bytes] = []
         self._timers: dict[Timer, float] = {}
         self._events: list[Event] = []
         self._now = 0.0
-        # What the messages since ``messages_stored`` change and cause
-        self._received: list[MessageReceived] = []
-        self._sequences: dict[SequenceKey, SequenceState] = {}
-        self._order_acks_due: dict[SequenceKey, None] = {}
-        self._answers: list[tuple[mqqb.UserMessage, mqqb.UserMessage]] = []
-        self._order_acks: dict[SequenceKey, float] = {}
-        self._order_acks_sent: dict[SequenceKey, float] = {}
+        self._order_acks = OrderAckTimers(self.incoming)
+        self._delivery = Delivery(
+            self._events,
+            history=self.history,
+            incoming=self.incoming,
+            accepts=accepts,
+            transactional=transactional,
+            limit=limit,
+            sends_insecure_nacks=self.settings.send_insecure_nacks,
+            address=address,
+            port=port,
+            wall_clock=wall_clock,
+        )
         self._initialize(SessionState.CLOSED)
 
     def __repr__(self) -> str:
@@ -207,8 +205,7 @@ class Session(ABC):
         if self._events:
             return float("-inf")
         timers: list[float | None] = [*self._timers.values()] if closing else [self._timers.get(Timer.SESSION_ACK_SEND)]
-        # The first of these was started first, and all last as long
-        timers.append(next(iter(self._order_acks.values()), None))
+        timers.append(self._order_acks.next_expiry())
         return min((each for each in timers if each is not None), default=None)
 
     def handle_deadline(self, now: float, *, closing: bool = True) -> list[Event]:
@@ -217,7 +214,9 @@ class Session(ABC):
         Without ``closing``, as bytes have come that are not passed yet, only an acknowledgment that is due is sent.
         """
         self._now = now
-        self._expire_order_acks(now)
+        self._take_order_acks()
+        for key in self._order_acks.take(now):
+            self._send_order_ack(key)
         for timer in sorted(self._timers, key=self._timers.__getitem__):
             # An earlier timer may have stopped a later one
             if self._timers.get(timer, now + 1) <= now and (closing or timer is Timer.SESSION_ACK_SEND):
@@ -249,10 +248,7 @@ class Session(ABC):
 
     def messages_stored(self) -> None:
         """The messages of all ``MessageReceived`` so far are stored: their acknowledgments may be sent (S34)."""
-        if self._sequences:
-            self.incoming.store.commit(self._sequences)
-        answers, due = self._answers, self._order_acks_due
-        self._received, self._sequences, self._order_acks_due, self._answers = [], {}, {}, []
+        answers, due = self._delivery.stored()
         for message, answer in answers:
             if not self._send_acknowledgment(answer):
                 self._events.append(MessageNotAnswered(message, answer.message_class or 0))
@@ -260,7 +256,7 @@ class Session(ABC):
             self._start_order_ack(key)
         if self.is_disconnected:
             self._leave_acknowledgments()
-        elif answers:
+        else:
             self._send_waiting(self._now)
 
     def messages_not_stored(self) -> None:
@@ -268,11 +264,7 @@ class Session(ABC):
 
         Call ``connection_lost`` and not ``data_to_send`` then.
         """
-        for event in self._received:
-            self.history.forget(event.packet)
-        if self._limit is not None:
-            self._limit.remaining += len(self._received)
-        self._received, self._sequences, self._order_acks_due, self._answers = [], {}, {}, []
+        self._delivery.not_stored()
 
     # --- Beginning and end: 3.1.3.2, 3.1.5.9 ---
 
@@ -305,7 +297,7 @@ class Session(ABC):
         self.state = SessionState.OPEN
         self._opened_at = now
         for position in self.incoming.take_unsent(self.remote_queue_manager):
-            self.outgoing.add_position(position)
+            self.outgoing.adopt(position)
         self._events.append(SessionOpened(self.remote_queue_manager))
 
     @property
@@ -325,7 +317,8 @@ class Session(ABC):
         self._events.append(SessionClosed(reason, detail))
 
     def _take_events(self) -> list[Event]:
-        events, self._events = self._events, []
+        events = self._events.copy()
+        self._events.clear()  # ``_delivery`` has the same list
         return events
 
     # --- Timers: 3.1.2, 3.1.6 ---
@@ -478,7 +471,8 @@ class Session(ABC):
             self._start_ack_send(self.ack_wait_timeout / 2, now)
         if recoverable:
             self._count_recoverable(len(data), now)
-        self._deliver(message, data, foreign, now)
+        self._delivery.remote_queue_manager = self.remote_queue_manager
+        self._delivery.deliver(message, data, foreign, now)
         if message.session is not None:
             self._receive_session_header(message.session, now)
         window = min(self._window_size, self.received_window_size)
@@ -500,139 +494,7 @@ class Session(ABC):
             self._start_ack_send(self.recoverable_ack_send_timeout, now)
         self.recoverable_msg_ack_flags |= 1 << bit
 
-    def _deliver(self, message: mqqb.UserMessage, data: bytes, foreign: bool, now: float) -> None:
-        """[MS-MQQB] 3.1.5.8.1, 3.1.5.8.2, 3.1.7.1.2."""
-        if foreign:
-            self._disregard(message, Disregarded.OTHER_QUEUE_MANAGER)
-        elif acknowledgments.is_order_queue(message.destination_queue):
-            self._disregard(message, Disregarded.ORDER_QUEUE)
-        elif message.transaction is not None:
-            self._deliver_transactional(message, message.transaction, data)
-        elif reason := self._rejection(message):
-            self._disregard(message, reason)
-        elif self._has_expired(message):
-            self._disregard(message, Disregarded.EXPIRED)  # S19
-        # Known from now on, which a message that is not accepted must not be
-        elif (first := self.history.first_address(data, now, self._address)) is not None:
-            self._events.append(MessageDisregarded(message, Disregarded.DUPLICATE, first))
-        else:
-            self._put(message, data, f"{message.source_queue_manager}:{message.message_id}")
-
-    def _rejection(self, message: mqqb.UserMessage) -> Disregarded | None:
-        """Why a message does not belong into its queue: 3.1.5.8.2, S24."""
-        if self._accepts is not None and not self._accepts(message):
-            return Disregarded.NO_SUCH_QUEUE
-        kind = None if self._transactional is None else self._transactional(message)
-        if kind is True and message.transaction is None:
-            return Disregarded.NOT_TRANSACTIONAL_MESSAGE
-        if kind is False and message.transaction is not None:
-            return Disregarded.NOT_TRANSACTIONAL_QUEUE
-        return None
-
-    def _has_expired(self, message: mqqb.UserMessage) -> bool:
-        lifetime = message.time_to_reach_queue
-        return lifetime != FOREVER and self._current_time() - message.sent_time > lifetime
-
-    def _deliver_transactional(
-        self, message: mqqb.UserMessage, transaction: mqqb.TransactionHeader, data: bytes
-    ) -> None:
-        """[MS-MQQB] 3.1.5.8.6."""
-        key, store = sequence_key(message), self.incoming.store
-        state = self._sequences.get(key) or store.get(key)
-        order = order_of(state, transaction, is_durable=store.is_durable)
-        if order is Order.ACCEPTED and self._has_expired(message):
-            # S41: its number is not taken, and its sender says what became of it
-            self._events.append(MessageDisregarded(message, Disregarded.EXPIRED))
-            return
-        is_direct = isinstance(message.destination_queue, DirectName | str)
-        self._sequences[key] = changed = after(state, transaction, order, is_direct=is_direct)
-        if order is Order.ACCEPTED:
-            self._order_acks_due[key] = None
-            if reason := self._rejection(message):
-                message_class = acknowledgments.NACK_NOT_TRANSACTIONAL_Q
-                if reason is Disregarded.NO_SUCH_QUEUE:
-                    message_class = acknowledgments.NACK_BAD_DST_Q
-                self._answer_finally(message, message_class)  # S40
-                self._disregard(message, reason)
-            else:
-                source = message.source_queue_manager
-                place = f"{transaction.tx_sequence_id}:{transaction.tx_sequence_number}"
-                self._put(message, data, f"{source}:{message.destination_queue}:{place}")
-            return
-        # S35
-        is_same = transaction.tx_sequence_id == changed.sequence_id
-        if changed.number and (order is Order.DUPLICATE or (order is Order.GAP and is_same)):
-            self._order_acks_due[key] = None
-        reason = {
-            Order.DUPLICATE: Disregarded.DUPLICATE,
-            Order.OLD: Disregarded.OLD_SEQUENCE,
-            Order.GAP: Disregarded.OUT_OF_ORDER,
-        }[order]
-        self._events.append(MessageDisregarded(message, reason, self._address, changed.rejects))
-
-    def _put(self, message: mqqb.UserMessage, data: bytes, token: str) -> None:
-        """Give a message to the caller, unless its TimeToBeReceived is over."""
-        self._answer(message, message.positive_arrival_ack, acknowledgments.ACK_REACH_QUEUE)
-        lifetime = message.time_to_be_received
-        if lifetime != FOREVER and (lifetime == 0 or self._current_time() - message.sent_time > lifetime):
-            self._disregard(message, Disregarded.NOT_RECEIVED_IN_TIME)
-            self._answer_removal(message, acknowledgments.NACK_RECEIVE_TIMEOUT)
-            return
-        event = MessageReceived(message, data, self._address, self._port, self._wall_clock(), token)
-        self._events.append(event)
-        self._received.append(event)
-        if self._limit is not None:
-            self._limit.remaining -= 1
-        self._answer_removal(message, acknowledgments.ACK_RECEIVE)
-
-    def _disregard(self, message: mqqb.UserMessage, reason: Disregarded) -> None:
-        """Do not deliver a message, and say so where its sender asks for it (3.1.5.8.2, 3.1.7.1.2).
-
-        SendInsecureNacks is FALSE: NACK_BAD_DST_Q goes to no administration queue (3.1.7.15).
-        """
-        self._events.append(MessageDisregarded(message, reason))
-        if reason in _NACKS:
-            self._answer(message, message.negative_arrival_ack, _NACKS[reason])
-
-    def _answer_removal(self, message: mqqb.UserMessage, message_class: int) -> None:
-        """A message leaves its queue: 3.1.7.2; a row that is stored counts as received (S42)."""
-        is_received = message_class == acknowledgments.ACK_RECEIVE
-        asked = message.positive_receive_ack if is_received else message.negative_receive_ack
-        self._answer(message, asked, message_class)
-        if message.transaction is not None and (
-            message.positive_source_journaling
-            or message.negative_source_journaling
-            or message.transaction.final_ack_required
-        ):
-            self._answer_finally(message, message_class)
-
-    def _answer_finally(self, message: mqqb.UserMessage, message_class: int) -> None:
-        self._answers.append((message, acknowledgments.final_ack(message, message_class, self._address)))
-
-    def _answer(self, message: mqqb.UserMessage, asked: bool | None, message_class: int) -> None:
-        """Answer to the administration queue on this session, if it is there: 3.1.7.15."""
-        if not asked or message.admin_queue is None:
-            return
-        answer = None
-        if acknowledgments.is_reached_by(message.admin_queue, self.remote_queue_manager, self._address):
-            answer = acknowledgments.administration_ack(message, message_class)
-        if answer is None:
-            self._events.append(MessageNotAnswered(message, message_class))
-        else:
-            self._answers.append((message, answer))
-
     # --- OrderAck and other acknowledgments that are messages: 3.1.6.9, 3.1.7.15, 3.1.7.17 ---
-
-    def _start_order_ack(self, key: SequenceKey) -> None:
-        """Start the Order Ack Send Timer of a sequence (S36)."""
-        now, owner = self._now, self.incoming.timers.get(key)
-        if owner is not None and owner is not self._order_acks:
-            owner.pop(key, None)
-        if key in self._order_acks and now - self._order_acks_sent.get(key, self._opened_at) < _MOST_ORDER_ACK_DELAY:
-            del self._order_acks[key]
-        if key not in self._order_acks:
-            self._order_acks[key] = now + _ORDER_ACK_TIMEOUT
-        self.incoming.timers[key] = self._order_acks
 
     def _take_order_acks(self) -> None:
         """Send the OrderAcks of sessions that were lost (S36)."""
@@ -640,22 +502,13 @@ class Session(ABC):
             for key in self.incoming.take_order_acks(self.remote_queue_manager):
                 self._start_order_ack(key)
 
-    def _expire_order_acks(self, now: float) -> None:
-        self._take_order_acks()
-        while (due := next(iter(self._order_acks.items()), None)) is not None and due[1] <= now:
-            self._send_order_ack(due[0])
-        # Only the last second counts
-        while (sent := next(iter(self._order_acks_sent.items()), None)) is not None and (
-            now - sent[1] >= _MOST_ORDER_ACK_DELAY
-        ):
-            del self._order_acks_sent[sent[0]]
+    def _start_order_ack(self, key: SequenceKey) -> None:
+        if self._order_acks.start(key, self._now, self._opened_at):
+            self._send_order_ack(key)
 
     def _send_order_ack(self, key: SequenceKey) -> None:
         """Send an OrderAck with the state as it was committed (S36, S37)."""
-        del self._order_acks[key]
-        self.incoming.timers.pop(key, None)
-        self._order_acks_sent.pop(key, None)
-        self._order_acks_sent[key] = self._now
+        self.incoming.order_ack_sent(key, self._now)
         state = self.incoming.store.get(key)
         if state is not None and state.number:
             self._send_acknowledgment(acknowledgments.order_ack(key.source, state, self._address))
@@ -669,16 +522,17 @@ class Session(ABC):
         position.carries_header = message.acknowledged is None
         if self.is_open or self._is_lost:
             self.outgoing.add_position(position)
-        else:
-            self._output.append(position.packet)
+            return True
+        self._output.append(position.packet)
+        if position.recoverable:
+            # Nothing more is read on this session, and the peer discards a duplicate (S43)
+            self.incoming.leave_unsent(self.remote_queue_manager, [position])
         return True
 
     def _leave_acknowledgments(self) -> None:
         """The session is closed: send OrderAcks that are due if the connection is there, or leave them (S18, S36)."""
-        for key in [*self._order_acks]:
+        for key in self._order_acks.take():
             if self._is_lost:
-                del self._order_acks[key]
-                self.incoming.timers.pop(key, None)
                 self.incoming.leave_order_ack(key)
             else:
                 self._send_order_ack(key)
@@ -759,13 +613,6 @@ class Session(ABC):
         self.last_acked_recoverable_msg_seq_number = self.recoverable_message_received_count
         self._timers.pop(Timer.SESSION_ACK_SEND, None)
         return mqqb.encode(packet)
-
-
-_NACKS = {
-    Disregarded.EXPIRED: acknowledgments.NACK_REACH_QUEUE_TIMEOUT,
-    Disregarded.NOT_TRANSACTIONAL_QUEUE: acknowledgments.NACK_NOT_TRANSACTIONAL_Q,
-    Disregarded.NOT_TRANSACTIONAL_MESSAGE: acknowledgments.NACK_NOT_TRANSACTIONAL_MSG,
-}
 
 
 def _malformed_transaction(message: mqqb.UserMessage) -> str:

@@ -59,6 +59,9 @@ class Settings:
         Bytes of messages that are sent before an acknowledgment comes; half as many received are acknowledged at once.
     max_packet_size : int
         Bytes; a larger packet closes the session, and is refused by ``send``.
+    send_insecure_nacks : bool
+        SendInsecureNacks ([MS-MQQB] 3.1.1.3, 5.1): whether a message to an unknown queue is answered with
+        NACK_BAD_DST_Q, which shows strangers the queues that there are.
     """
 
     window_size: int = 64
@@ -69,6 +72,7 @@ class Settings:
     retry_timeout: float = 5.0
     max_unacknowledged_bytes: int = 32 << 20
     max_packet_size: int = LARGEST_PACKET
+    send_insecure_nacks: bool = False
 
     def __post_init__(self) -> None:
         if not 1 <= self.window_size <= _LARGEST_COUNT:

@@ -732,7 +732,20 @@ def answers_before_the_acknowledgment_and_in_another_order(peer: Acceptor) -> No
     wire.read_to_end()
 
 
-@scenario("3.1.5.11", "--wait", "reach", "--timeout", "1", status=1, error="no ack_reach_queue within 1 s")
+@scenario("3.1.5.11", "--wait", "receive", "--timeout", "1", "--count", "3", status=1,
+          error="1 reached the queue, 0 received from it, 0 rejected, 0 without an acknowledgment, "
+          "3 (message 1, message 2, message 3) without an answer", rows=("ack_reach_queue",))  # fmt: skip
+def answers_that_do_not_come_are_counted(peer: Acceptor) -> None:
+    wire = peer.session()
+    for _ in range(3):
+        wire.read_packet()
+    wire.ack(3)
+    wire.write(answer(wire, 1, REACHED, of=2))
+    wire.read_to_end()
+
+
+@scenario("3.1.7.15", "--wait", "reach", "--timeout", "1", status=1, error="no ack_reach_queue within 1 s: the queue "
+          "manager has not said what became of it. it may have rejected it, for an unknown queue")  # fmt: skip
 def no_answer(peer: Acceptor) -> None:
     wire = peer.session()
     wire.read_packet()

@@ -78,7 +78,7 @@ def test_what_no_sender_writes_is_left_out(tmp_path: Path) -> None:
 
 def test_messages_with_names_that_are_not_valid_are_left_out(tmp_path: Path) -> None:
     """Nothing else of their capture is lost; a wrong name that was written by hand is an error."""
-    names = ["DIRECT=OS:server\\private$\\two words", "DIRECT=OS:server\\private$\\orders", "DIRECT="]
+    names = ["DIRECT=OS:two words\\orders", "DIRECT=OS:server\\private$\\orders", "DIRECT="]
     rows = decoded(EXAMPLES / "message-session.pcap", "all")
     message = next(row for row in rows if row["table"] == "messages" and row["notification"] is None)
     lists = [message | {"message_id": 9 + number, "destination_queue": name} for number, name in enumerate(names)]

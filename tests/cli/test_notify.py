@@ -211,7 +211,7 @@ def test_no_change_is_no_notification() -> None:
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        (["--directory", "x"], "add --notifications"),
+        (["--directory", "x"], "--queue-manager GUID"),
         (["--trust", LEDGER], "add --notifications"),
         (["--notifications"], "needs the directory and its queue manager"),
         (["--notifications", "--queue", "q"], "leave out --queue, --transactional and -o"),

@@ -436,7 +436,9 @@ def test_options_with_empty_values(tmp_path: Path) -> None:
     assert unnamed in refused("resolve", PRIVATE, "--directory", EXAMPLES / "enterprise.toml", "--from", "")
     assert unnamed in refused("route", "--directory", EXAMPLES / "enterprise.toml", "", "LEDGER")
     assert "--from needs the directory" in refused("send", PRIVATE, "--from", "")
-    assert "are for notifications" in refused("receive", "--directory", "")
+    assert "the name of the directory is empty" in refused(
+        "receive", "--directory", "", "--queue-manager", PRIVATE[8:44]
+    )
 
 
 def test_port_0_is_named_where_it_is_valid() -> None:

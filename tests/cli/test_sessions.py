@@ -171,7 +171,10 @@ def test_only_chosen_queues() -> None:
         assert send(port, "--text", "orders", "--recoverable") == (0, "")
         output, errors = process.communicate(timeout=30)
     assert [row["body_text"] for row in rows_of(output)] == ["orders"]
-    assert errors == b"1 message received, 1 no such queue\n"
+    line, last = errors.decode().splitlines()
+    queue = r"DIRECT=TCP:127.0.0.1\PRIVATE$\other"
+    assert line == f"127.0.0.1: messages to {queue} are acknowledged and not written: it is not a chosen queue"
+    assert last == "1 message received, 1 no such queue"
 
 
 def test_end_after_seconds() -> None:
@@ -376,7 +379,7 @@ def test_a_message_that_expired_is_not_waited_for() -> None:
             _, error = process.communicate(timeout=30)
     expected = (
         "msmqwire: 1 message expired before the queue manager took them; "
-        f"1 message received by queue manager {GUID}, 1 without an acknowledgment\n"
+        f"1 message received by queue manager {GUID}, 1 (line 1) without an acknowledgment\n"
     )
     assert (process.returncode, error.decode()) == (1, expected)
 
@@ -489,13 +492,14 @@ def test_route_to_the_next_hop(tmp_path: Path) -> None:
         (r".\orders", r"DIRECT=OS:a\orders", True),
         (r".\orders", r"DIRECT=OS:a\private$\orders", False),
         (r"DIRECT=OS:b\orders", r"DIRECT=OS:a\orders", True),
-        (rf"PRIVATE={GUID}\1F", rf"PRIVATE={PEER}\1F", True),
+        (rf"PRIVATE={PEER}\1F", rf"PRIVATE={PEER}\1F", True),
         ("notify_queue$", rf"PRIVATE={PEER}\3", True),
-        (f"PUBLIC={GUID}", f"PUBLIC={PEER}", False),
+        (r"FormatName:DIRECT=OS:b\orders", r"DIRECT=OS:a\orders", True),
+        (r"private$\orders=open", r"DIRECT=OS:a\private$\Orders=Open", True),
     ],
 )
 def test_names_of_queues(name: str, queue: str, chosen: bool) -> None:
-    accepts = chosen_queues([name])
+    accepts = chosen_queues([name], queue_manager=PEER)
     assert accepts is not None
     address = {} if queue.startswith("DIRECT") else {"queue_manager_address": PEER}
     assert accepts(Message(destination_queue=queue, **address)) is chosen  # type: ignore[arg-type]

@@ -180,3 +180,38 @@ def test_n10_nothing_else_is_a_name(text: str, code: str, field: str, offset: in
 )
 def test_only_ascii_letters_have_another_case(text: str) -> None:
     assert refused(text).offset == next(i for i, character in enumerate(text) if character > "\x7f")
+
+
+@pytest.mark.parametrize("queue", ["Neue Bestellung", "Größe", "Очередь 2", "注文", "a  b", "𝄞"])
+def test_n11_queues_of_direct_names_with_any_letters(queue: str) -> None:
+    text = f"DIRECT=TCP:10.0.0.1\\PRIVATE$\\{queue};late {queue};JOURNAL"
+    assert refused(text).field in ("QueueName", "Subqueue")
+    name = parse(text, any_letters=True)
+    assert isinstance(name, DirectName)
+    assert (name.queue, name.subqueue, name.suffix) == (queue, f"late {queue}", "journal")
+    assert str(name) == text
+    assert DirectName("tcp", "10.0.0.1", queue, "private", f"late {queue}", "journal") == name
+    listed = parse(f"DIRECT=OS:a\\{queue},DIRECT=OS:b\\q", any_letters=True)
+    assert isinstance(listed, MultipleElementName)
+    assert str(listed.elements[0]) == f"DIRECT=OS:a\\{queue}"
+
+
+@pytest.mark.parametrize(
+    ("text", "field", "offset"),
+    [
+        ("DIRECT=OS:m\\ q", "QueueName", 12),
+        ("DIRECT=OS:m\\q ", "QueueName", 13),
+        ("DIRECT=OS:m\\q ;late", "QueueName", 13),
+        ("DIRECT=OS:m\\q; late", "Subqueue", 14),
+        ("DIRECT=OS:m\\ü q\t", "QueueName", 15),
+        ("DIRECT=OS:m\\q\u200b", "QueueName", 13),
+        ("DIRECT=OS:m\\q\ud800", "QueueName", 13),
+        ("DIRECT=OS:m ü\\q", "ProtocolAddressSpecification", 11),
+        ("DIRECT=OS:m\\q, DIRECT=OS:m\\q", "FormatName", 14),
+        (f"PUBLIC={GUID}\\ü", "QueueGuid", 43),
+        ("DIRECT=OS:m\\" + "ü" * 125, "QueueName", 136),
+    ],
+)
+def test_n11_nothing_else_is_a_name_with_any_letters(text: str, field: str, offset: int) -> None:
+    error = refused(text, any_letters=True)
+    assert (error.field, error.offset, error.text) == (field, offset, text)

@@ -244,6 +244,27 @@ def test_connections_that_are_refused_make_no_room() -> None:
     asyncio.run(main())
 
 
+def test_the_oldest_refused_connection_gives_way() -> None:
+    """64 of them wait for their answer, which comes when they ask for a session."""
+
+    async def main() -> None:
+        async with net.serve(Store(), port=0, max_sessions_per_address=1) as server:
+            first = await peer_of(server)
+            await first.initiate()
+            beyond = [await peer_of(server) for _ in range(70)]
+            await until(lambda: sum(session.is_aborted for session in server._sessions.values()) == 0)
+            assert server.sessions == 1 + 64
+            assert await beyond[0].packet() is None
+            beyond[-1].writer.write(EstablishConnection(GUID.bytes_le, bytes(16), 7).pack())
+            response = await beyond[-1].packet()
+            assert isinstance(response, EstablishConnection)
+            assert response.refused
+            for peer in (first, *beyond):
+                peer.writer.close()
+
+    asyncio.run(main())
+
+
 def test_no_timer_expires_over_bytes_that_have_come() -> None:
     """A handler took longer than a peer has for the initialization of its session, whose packets waited for it."""
 

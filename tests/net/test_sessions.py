@@ -516,6 +516,20 @@ def test_closed_client() -> None:
     asyncio.run(main())
 
 
+def test_a_client_waits_while_two_windows_are_not_acknowledged() -> None:
+    async def main() -> None:
+        client = net.connect("127.0.0.1", free_port(), settings=Settings(window_size=2))
+        for _ in range(4):
+            await client.send(message())
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.2):
+                await client.send(message())
+        assert client.unacknowledged == 4
+        await client.close()
+
+    asyncio.run(main())
+
+
 def test_messages_for_a_client_without_a_handler_are_disregarded() -> None:
     store = Store()
 

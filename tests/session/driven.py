@@ -98,7 +98,8 @@ class Driven:
 
 def new_acceptor(window: int = 64, **options: Any) -> Driven:
     """An acceptor that has been connected to."""
-    made = Driven(Acceptor(OWN, settings=Settings(window_size=window), wall_clock=lambda: WALL_TIME, **options))
+    options.setdefault("settings", Settings(window_size=window))
+    made = Driven(Acceptor(OWN, wall_clock=lambda: WALL_TIME, **options))
     made.session.connection_made(made.now)  # type: ignore[attr-defined]
     return made
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import signal
 import subprocess
 import sys
 import time
@@ -89,6 +90,23 @@ def test_what_the_broker_has_not_confirmed_is_not_acknowledged(tmp_path: Path) -
                 bodies = [fields[b"body"].decode("utf-16-le") for _, fields in client.xrange("orders")]
                 client.close()
     assert (sender.returncode, bodies) == (0, ["a", "b"]), said
+
+
+def test_a_message_is_acknowledged_after_the_handler_returned(tmp_path: Path) -> None:
+    """The broker stands still: the handler waits for it, and no acknowledgment is sent."""
+    broker_port, port = free_port(), free_port()
+    with broker(tmp_path, broker_port) as redis_server, bridge("receive", broker_port=broker_port, port=port):
+        redis_server.send_signal(signal.SIGSTOP)
+        command = [*COMMAND, "send", NAME, "--text", "a", "--recoverable", "--port", str(port), "--timeout", "60"]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, env=environ()) as sender:
+            with pytest.raises(subprocess.TimeoutExpired):
+                sender.wait(3)
+            redis_server.send_signal(signal.SIGCONT)
+            _, said = sender.communicate(timeout=2 * DEADLINE)
+        client = redis.Redis(port=broker_port)
+        length = client.xlen("orders")
+        client.close()
+    assert (sender.returncode, length) == (0, 1), said
 
 
 def test_entries_that_were_pending_are_sent_again(tmp_path: Path) -> None:

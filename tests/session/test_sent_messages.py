@@ -299,6 +299,8 @@ def test_a_file_that_cannot_be_written() -> None:
         (r"formatname:direct=os:a\orders", "a", r"DIRECT=OS:a\orders"),
         (r"server\private$\orders", "server", r"DIRECT=OS:server\PRIVATE$\orders"),
         (r"server.example\orders=open", "server.example", r"DIRECT=OS:server.example\orders=open"),
+        (r"DIRECT=TCP:10.0.0.1\private$\Neue Bücher", "10.0.0.1", r"DIRECT=TCP:10.0.0.1\PRIVATE$\Neue Bücher"),
+        (r"server\private$\注文 2", "server", r"DIRECT=OS:server\PRIVATE$\注文 2"),
     ],
 )
 def test_names_that_people_type(name: str, host: str, queue: str) -> None:

@@ -11,14 +11,18 @@ import pytest
 
 from msmqwire import mqqb
 from msmqwire.session import (
+    LARGEST_PACKET,
     CloseReason,
     Incoming,
     MessageDisregarded,
+    MessageNotAnswered,
     MessageReceived,
     SequenceKey,
     SequenceState,
     SessionClosed,
+    Settings,
 )
+from msmqwire.session.outgoing import OutgoingMessageTable
 from tests.reference.mqqb_session_packets import (
     ConnectionParameters,
     Packet,
@@ -121,6 +125,24 @@ def test_a_bridge_over_an_expired_message() -> None:
     end = opened()
     end.give(tx(1), tx(5, 1), tx(9, 5))
     assert end.delivered == [101, 105, 109]
+
+
+def test_a_later_sequence_begins_with_its_first_number() -> None:
+    """S24: the first number seen of a source and queue, not of a TxSequenceID, or those before it would be lost."""
+    end = opened()
+    end.give(tx(1), tx(2, 1, 2), tx(1, 0, 2), tx(2, 1, 2))
+    assert end.delivered == [101, 201, 202]
+    assert end.disregarded == ["out_of_order"]
+
+
+def test_a_forged_later_sequence_refuses_the_genuine_one() -> None:
+    """Senders are not authenticated; a new receiver takes the genuine one again."""
+    end = opened()
+    end.give(tx(1), tx(1, 0, 9), tx(2))
+    assert end.disregarded == ["old_sequence"]
+    again = opened()
+    again.give(tx(2))
+    assert again.delivered == [102]
 
 
 @pytest.mark.parametrize("message", [tx(1, 1), tx(2, 2), tx(2, 7)])
@@ -432,6 +454,19 @@ def test_a_plain_message_for_a_transactional_queue() -> None:
     assert end.closed is None
 
 
+@pytest.mark.parametrize("is_sent", [True, False])
+def test_an_unknown_queue_is_answered_where_insecure_nacks_are_sent(is_sent: bool) -> None:
+    """3.1.7.15: SendInsecureNacks, which is FALSE by default; what is not answered is counted."""
+    settings = Settings(send_insecure_nacks=is_sent)
+    end = opened(accepts=lambda _: False, settings=settings, parameters=ConnectionParameters(window_size=1))
+    sent = UserMessage(PEER.bytes_le, 5, b"body", True, acknowledgments=5, admin_queue=f"TCP:{ADDRESS}\\private$\\a")
+    nacks = messages(end.give(sent))
+    assert [(nack.message_class, nack.body) for nack in nacks] == [(BAD_DST_Q, b"body")] * is_sent
+    unanswered = [event.message_class for event in end.events if isinstance(event, MessageNotAnswered)]
+    assert unanswered == [BAD_DST_Q] * (not is_sent)
+    assert end.disregarded == ["no_such_queue"]
+
+
 # --- Times ---
 
 
@@ -476,6 +511,65 @@ def test_acknowledgments_of_a_lost_session_go_on_the_next() -> None:
     again.session.connection_lost(2.0)
     last = new_acceptor(incoming=incoming, address=ADDRESS)
     assert final_acks(last.give(request(), ConnectionParameters())) == []
+
+
+def test_acknowledgments_of_two_lost_sessions_go_on_the_next() -> None:
+    """Each was the first message of its session."""
+    incoming = Incoming()
+    ends = [opened(incoming=incoming, transactional=lambda _: False) for _ in range(2)]
+    for number, end in enumerate(ends, 1):
+        end.give(tx(number))
+        end.session.connection_lost(1.0)
+    again = new_acceptor(incoming=incoming, address=ADDRESS, transactional=lambda _: False)
+    rejections = final_acks(again.give(request(), ConnectionParameters(window_size=1)))
+    rejections += final_acks(again.give(tx(3)))
+    for number in range(1, 3):
+        rejections += final_acks(again.give(ack(number, number, 1, 1, 1)))
+    assert rejections == [(NOT_TRANSACTIONAL_Q, number) for number in (101, 102, 103)]
+
+
+def test_a_rejection_on_a_session_that_closes_goes_on_the_next_as_well() -> None:
+    """S43: nothing of the closed session says whether the peer has it; a duplicate is discarded."""
+    incoming = Incoming()
+    end = opened(incoming=incoming, transactional=lambda _: False)
+    malformed = tx(2, 5)
+    assert final_acks(end.give(tx(1), malformed)) == [(NOT_TRANSACTIONAL_Q, 101)]
+    assert end.closed == CloseReason.MALFORMED_PACKET
+    again = new_acceptor(incoming=incoming, address=ADDRESS)
+    assert final_acks(again.give(request(), ConnectionParameters())) == [(NOT_TRANSACTIONAL_Q, 101)]
+
+
+def test_what_is_kept_of_lost_sessions_is_limited() -> None:
+    """Acknowledgments with the bodies of what was rejected, and OrderAcks that are due; the oldest go first."""
+    incoming = Incoming()
+    table = OutgoingMessageTable(OWN, LARGEST_PACKET)
+    queue = r"DIRECT=OS:a\q"
+    sources = [UUID(int=number) for number in range(1, 20_002)]
+    for source in sources[:40]:
+        rejection = mqqb.UserMessage(destination_queue=queue, delivery_mode="recoverable", body=bytes(1 << 20))
+        incoming.leave_unsent(source, [table.position_of(rejection, 0.0)])
+    kept = [source for source in sources[:40] if incoming.take_unsent(source)]
+    assert kept == sources[25:40]
+    for source in sources:
+        incoming.leave_order_ack(SequenceKey(source, queue))
+        incoming.order_ack_sent(SequenceKey(source, queue), 0.0)
+    assert len(incoming.order_acks_sent) == 10_000
+    assert [source for source in sources if incoming.take_order_acks(source)] == sources[-10_000:]
+
+
+def test_a_sequence_that_alternates_between_two_sessions() -> None:
+    """S36: its OrderAck comes within a second and a half, whichever has the last message."""
+    incoming = Incoming()
+    ends = [opened(incoming=incoming) for _ in range(2)]
+    sent: list[tuple[float, int]] = []
+    for number in range(1, 51):
+        for end in ends:
+            sent += [(end.now, acked[1]) for acked in order_acks(end.wait(0.1))]
+        end = ends[number % 2]
+        sent += [(end.now, acked[1]) for acked in order_acks(end.give(tx(number)))]
+    times = [0.0, *(time for time, _ in sent)]
+    assert max(later - earlier for earlier, later in pairwise(times)) <= 1.5
+    assert sent[-1][1] > 35
 
 
 def test_a_peer_that_acknowledges_nothing() -> None:
