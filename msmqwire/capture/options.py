@@ -23,6 +23,7 @@ Ports: TypeAlias = "Iterable[int] | Mapping[str, Iterable[int]]"
 Time: TypeAlias = datetime | np.datetime64 | str | SupportsIndex
 Columns: TypeAlias = "Iterable[str] | Mapping[str, Iterable[str]]"
 
+DEFAULT_PACKETS = ("message", "session")
 SMALLEST_BLOCK_SIZE = 4096
 BLOCK_SIZE = 2 << 20
 #: Where a batch costs as much as a thousand of its rows: they are grouped, or written.
@@ -66,7 +67,8 @@ class ReadOptions:
         ports of its protocol. Where topology and sessions are read together, pings keep their own port. Stored as a
         mapping with all three transports.
     packets : iterable of str, optional
-        The kinds of packets in TCP streams that are payloads: ``"message"``, ``"session"`` or both, the default. A
+        The kinds of packets in TCP streams that are payloads: ``"message"``, ``"session"`` or both, the default. With
+        ``"connection"`` a row for each connection, without bytes of the capture, as the table ``connections`` needs. A
         table reads the kinds it has rows for.
     addresses : iterable of str
         Addresses and networks (``"10.20.1.25"``, ``"2001:db8::/32"``). Read payloads whose sender or receiver has one
