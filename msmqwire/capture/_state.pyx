@@ -5,6 +5,7 @@
     streams:     count u32, then each flow, the oldest first: Flow, part of a BaseHeader, part of a packet, Run, pieces,
                  those of a SYN that was not answered
     connections: count u32, then each, the oldest first: Connection
+    unread:      count u32, then the fingerprints
     datagrams:   count u32, then each, the oldest first: Datagram, its bytes; then fragments that were complete: Repeat
 
 Structures are written as they are in memory, except that of a pointer only its presence is written, of links and hashes
@@ -23,7 +24,7 @@ from msmqwire.capture.frames._fragments cimport (
     COVERAGE_WORDS, LARGEST_DATAGRAM, MOST_ARRIVALS, MOST_DATAGRAMS, MOST_REPEATS, Datagram, Fragments,
     Repeat, free_fragments, put_newest,
 )
-from msmqwire.capture.frames._frame cimport LARGEST_FRAME, Origin
+from msmqwire.capture.frames._frame cimport LARGEST_FRAME, MOST_UNREAD, Origin
 from msmqwire.capture.tcp._connections cimport add_connection, find_connection, free_connections
 from msmqwire.capture.tcp._flows cimport (
     NO_FLOW, OUTCOME_COUNT, Connection, ConnectionTable, Flow, FlowTable, Head, Piece, Pieces, Run, Streams, add_flow,
@@ -226,6 +227,9 @@ cdef bytes save_streams(const Streams* streams):
         save_flow(parts, &streams.table.flows[index])
         index = streams.table.flows[index].newer
     save_connections(parts, &streams.connections)
+    count = <uint32_t>streams.unread.count
+    parts.append((<const char*>&count)[:sizeof(count)])
+    parts.append((<const char*>streams.unread.fingerprints)[:count * sizeof(uint64_t)])
     count = <uint32_t>streams.fragments.count
     parts.append((<const char*>&count)[:sizeof(count)])
     for i in range(streams.fragments.count):
@@ -340,6 +344,11 @@ cdef int restore_streams(Streams* streams, bytes saved) except -1:
         raise malformed_state()
     for _ in range(count):
         restore_connection(streams, &cursor)
+    copy_next(&cursor, &count, sizeof(count))
+    if count > MOST_UNREAD:
+        raise malformed_state()
+    copy_next(&cursor, streams.unread.fingerprints, count * sizeof(uint64_t))
+    streams.unread.count = count
     copy_next(&cursor, &count, sizeof(count))
     if count > MOST_DATAGRAMS:
         raise malformed_state()

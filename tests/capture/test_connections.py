@@ -107,8 +107,10 @@ def test_ends_and_times() -> None:
     (row,) = connections(untimed)
     assert row["first_time"] is None
     assert row["time"] is not None
-    numbers = dict.fromkeys(("source", "target"), "2001:db8::7")
-    own = build.ethernet(build.IPV6, build.ipv6(build.tcp(b"", 99, SYN, 1801, 1801), build.TCP, **numbers))
+    here = "2001:db8::7"
+    own = build.ethernet(
+        build.IPV6, build.ipv6(build.tcp(b"", 99, SYN, 1801, 1801), build.TCP, source=here, target=here)
+    )
     (row,) = connections(build.pcap([own]))
     assert row["src"] == row["dst"] == "2001:db8::7"
 

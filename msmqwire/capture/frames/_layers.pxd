@@ -14,8 +14,8 @@ from msmqwire.capture.frames._frame cimport set_addresses, set_ports
 from msmqwire.capture.frames.packet cimport (
     FOUND, IPX_HEADER, NEXT, OTHER, PART, PLAIN_SPACE, SMALLEST_TYPE, TCP_HEADER, TCP_PROTOCOL,
     TYPE_IPV4, TYPE_IPV6, TYPE_IPX, TYPE_LINUX_802_2, TYPE_LINUX_802_3, TYPE_OLD_QINQ_1, TYPE_OLD_QINQ_2,
-    TYPE_SERVICE_VLAN, TYPE_VLAN, UDP_HEADER, UDP_PROTOCOL, UNSUPPORTED_ENCAPSULATION, UNSUPPORTED_LINK, Layer,
-    Packet, network_u16, short_of,
+    TYPE_SERVICE_VLAN, TYPE_VLAN, UDP_HEADER, UDP_PROTOCOL, UNREAD, UNSUPPORTED_ENCAPSULATION, UNSUPPORTED_LINK,
+    Layer, PGM_PROTOCOL, Packet, may_be_unread, network_u16, short_of,
 )
 from msmqwire.wire._address cimport IPV4
 from msmqwire.wire.cursor cimport load_u16, load_u32

@@ -247,7 +247,7 @@ cdef int read_ipv4(Layer* layer, Packet* found) noexcept nogil:
         return short_of(found, IP_VERSION, 4, ip[0] >> 4)
     if header < 20:
         return short_of(found, IP_HEADER_LENGTH, 20, header)
-    if not is_carrier(layer.type):
+    if not is_carrier(layer.type) and (layer.type != PGM_PROTOCOL or flags & 0x3FFF):
         return unsupported_protocol(layer.type, found)
     if total == 0:
         total = left  # a sender that leaves cutting to its network card does not know the length yet
@@ -357,6 +357,31 @@ cdef int read_udp(Layer* layer, const uint64_t* ports, Packet* found) noexcept n
     return take_datagram(found, udp, UDP_HEADER, length, left)
 
 
+cdef int read_other_tcp(const Layer* layer, Packet* found) noexcept nogil:
+    """A segment of other ports: UNREAD if it may be of a stream of MSMQ."""
+    cdef const uint8_t* tcp = layer.frame + layer.position
+    cdef size_t space = min(layer.captured, layer.end) - layer.position
+    cdef size_t header
+    if space < TCP_HEADER:
+        return OTHER
+    header = <size_t>(tcp[12] >> 4) * 4
+    if header < TCP_HEADER or header > space:
+        return OTHER
+    set_ports(&found.ends, Transport.TCP, tcp)
+    found.header = tcp
+    found.payload = tcp + header
+    found.size = space - header
+    return UNREAD if may_be_unread(found) else OTHER
+
+
+cdef int read_pgm(const Layer* layer, Packet* found) noexcept nogil:
+    """RFC 3208: the ports, with which its header begins."""
+    if min(layer.captured, layer.end) - layer.position < 4:
+        return OTHER
+    found.header = layer.frame + layer.position
+    return UNREAD
+
+
 cdef int read_tcp(const Layer* layer, const uint64_t* ports, Packet* found) noexcept nogil:
     """RFC 9293: the segment, if it is to or from ``ports`` and its header is there but for options."""
     cdef const uint8_t* tcp = layer.frame + layer.position
@@ -364,7 +389,7 @@ cdef int read_tcp(const Layer* layer, const uint64_t* ports, Packet* found) noex
     cdef size_t space = layer.end - layer.position
     cdef size_t header
     if left >= 4 and space >= 4 and not wanted(ports, tcp):
-        return OTHER
+        return read_other_tcp(layer, found)
     if space < TCP_HEADER:
         return short_of(found, TCP_CUT, TCP_HEADER, space)
     if left < TCP_HEADER:
@@ -405,6 +430,8 @@ cdef int read_transport(Layer* layer, const Ports* ports, Packet* found) noexcep
         return read_udp(layer, ports.udp, found)
     if layer.type == TCP_PROTOCOL:
         return read_tcp(layer, ports.tcp, found)
+    if layer.type == PGM_PROTOCOL:
+        return read_pgm(layer, found)
     return read_by_protocol(layer, found)
 
 

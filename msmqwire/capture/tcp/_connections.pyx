@@ -23,7 +23,7 @@ from msmqwire.capture.frames._rows cimport (
 )
 from msmqwire.capture.tcp._flows cimport (
     CLOSED, ESTABLISHED, NO_FLOW, REFUSED, RESET, SILENT, Connection, ConnectionTable, Endpoints, Streams, family_of,
-    hash_of, same_endpoints, turned,
+    hash_of, is_lower, same_endpoints, turned,
 )
 from msmqwire.columns._batch cimport DECODED, Batch, prepare
 from msmqwire.columns._payloads cimport Payloads
@@ -72,15 +72,6 @@ cdef void free_connections(ConnectionTable* table) noexcept nogil:
     free(table.entries)
     free(table.buckets)
     start_connections(table, table.most)
-
-
-cdef inline bint is_lower(const Endpoints* ends) noexcept nogil:
-    """Whether the sender is the lower end."""
-    if ends.src[0] != ends.dst[0]:
-        return ends.src[0] < ends.dst[0]
-    if ends.src[1] != ends.dst[1]:
-        return ends.src[1] < ends.dst[1]
-    return (ends.ports & 0xFFFF) <= (ends.ports >> 16 & 0xFFFF)
 
 
 cdef inline uint32_t* bucket_of(Streams* streams, const Endpoints* ends) noexcept nogil:

@@ -8,7 +8,7 @@ from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 from msmqwire.capture.frames._fragments cimport Fragments
-from msmqwire.capture.frames._frame cimport Origin
+from msmqwire.capture.frames._frame cimport MOST_UNREAD, Origin
 from msmqwire.mqqb.framing cimport BASE_HEADER_SIZE
 from msmqwire.wire.simd cimport wire_folded_product
 
@@ -146,6 +146,27 @@ cdef struct ConnectionTable:
     uint32_t oldest
 
 
+# What streams that are not read are. The names are UNREAD_PROTOCOLS in _unread.pyx.
+cdef enum UnreadKind:
+    NOTHING
+    MSMQ
+    SRMP
+    PGM
+    QMCOMM
+    QMCOMM2
+    QM2QM
+    REMOTE_READ
+    QMMGMT
+    DSCOMM
+    DSCOMM2
+
+
+# Those that were counted
+cdef struct UnreadStreams:
+    size_t count
+    uint64_t[MOST_UNREAD] fingerprints
+
+
 # The fields of StreamStats in stats.py.
 cdef struct StreamCounts:
     uint64_t streams
@@ -175,6 +196,7 @@ cdef struct Streams:
     bint no_memory        # was left, once
     Fragments fragments   # incomplete IP datagrams
     ConnectionTable connections
+    UnreadStreams unread
     StreamCounts counts
 
 
@@ -214,6 +236,15 @@ cdef inline Endpoints turned(const Endpoints* endpoints) noexcept nogil:
         endpoints.ports >> 32 << 32 | (endpoints.ports & 0xFFFF) << 16 | (endpoints.ports >> 16 & 0xFFFF)
     )
     return other
+
+
+cdef inline bint is_lower(const Endpoints* ends) noexcept nogil:
+    """Whether the sender is the lower end."""
+    if ends.src[0] != ends.dst[0]:
+        return ends.src[0] < ends.dst[0]
+    if ends.src[1] != ends.dst[1]:
+        return ends.src[1] < ends.dst[1]
+    return (ends.ports & 0xFFFF) <= (ends.ports >> 16 & 0xFFFF)
 
 
 cdef inline bint later(const Origin* one, const Origin* other) noexcept nogil:

@@ -20,7 +20,7 @@ from libc.string cimport memcmp, memcpy, memset
 
 from msmqwire.capture.frames._fragments cimport frame_of, free_fragments
 from msmqwire.capture.frames._frame cimport (
-    CONFLICT, END_MISSING, EVICTED, GAP, UNANSWERED, UNCOMPARED, UNFINISHED, Counts, Ends, Frame, Origin, origin_of,
+    CONFLICT, END_MISSING, EVICTED, GAP, UNANSWERED, UNCOMPARED, UNFINISHED, Counts, Frame, Origin, origin_of,
 )
 from msmqwire.capture.frames.packet cimport Packet
 from msmqwire.capture.frames._rows cimport Rows, keep_memory
@@ -38,8 +38,7 @@ from msmqwire.capture.tcp._packets cimport (
 from msmqwire.columns._payloads cimport Payloads
 from msmqwire.columns.payload_table cimport UNFRAMED, Span, payload_at
 from msmqwire.mqqb.framing cimport BASE_HEADER_SIZE
-from msmqwire.wire._address cimport IPV6
-from msmqwire.wire.cursor cimport load_u32, load_u64
+from msmqwire.wire.cursor cimport load_u32
 from msmqwire.wire.simd cimport wire_bswap32, wire_unlikely
 
 import numpy as np
@@ -223,17 +222,6 @@ cdef void take_unanswered(
     if differs:
         streams.counts.conflicts += 1
         describe_at(counts, flow, origin, CONFLICT, 0, flow.position)
-
-
-cdef inline void read_endpoints(const Packet* found, Endpoints* endpoints) noexcept nogil:
-    cdef const Ends* ends = &found.ends
-    endpoints.ports = <uint64_t>ends.family << 32 | load_u32(found.header)
-    if ends.family == IPV6:
-        endpoints.src[0], endpoints.src[1] = load_u64(ends.src), load_u64(ends.src + 8)
-        endpoints.dst[0], endpoints.dst[1] = load_u64(ends.dst), load_u64(ends.dst + 8)
-    else:
-        endpoints.src[0], endpoints.src[1] = load_u32(ends.src), 0
-        endpoints.dst[0], endpoints.dst[1] = load_u32(ends.dst), 0
 
 
 cdef void begin_stream(Streams* streams, Flow* flow, uint32_t first, bint joined, Counts* counts) noexcept nogil:
