@@ -184,6 +184,11 @@ class FrameCounts:
             frames + self.incomplete_datagrams + self.fragment_conflicts + self.streams.problems + self.truncated_files
         )
 
+    @property
+    def nothing_read(self) -> bool:
+        """Whether encapsulations that are not read are why there is nothing: they may have had all of it."""
+        return bool(self.unsupported_encapsulations) and not (self.payloads or self.segments)
+
     def describe_losses(self) -> list[str]:
         """What cannot be read, as numbers with their nouns."""
         return [
@@ -217,6 +222,8 @@ class FrameCounts:
         yield from self._unsupported_links()
         for name, number in self.unsupported_encapsulations.items():
             yield f"{counted(number, 'frame')} in an encapsulation that is not read: {name}"
+        if self.nothing_read:
+            yield "nothing was read, since frames are in an encapsulation that is not read"
         if self.segments:
             streams = f"{counted(self.streams.streams, 'stream')}, {counted(self.streams.packets, 'packet')}"
             losses = ", ".join(self.streams.describe_losses())

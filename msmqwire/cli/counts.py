@@ -61,7 +61,7 @@ def described(
     lines = [*stats.report(rows, faults, encrypted=encrypted, unread=unread), *problems[:_PROBLEMS_SHOWN]]
     if len(problems) > _PROBLEMS_SHOWN:
         lines.append(f"... and {counted(len(problems) - _PROBLEMS_SHOWN, 'more problem')}")
-    lost = stats.lost or stats.bytes_skipped or problems
+    lost = stats.lost or stats.bytes_skipped or stats.nothing_read or problems
     return lines, 2 if lost or faults or encrypted or unread else 0
 
 

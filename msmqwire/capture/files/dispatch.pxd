@@ -61,7 +61,7 @@ cdef inline bint take_plain(
         if is_wanted(rows, &ends, frame.timed, frame.time):
             put_row(rows, columns, frame, &ends, frame.data + 42, length - UDP_HEADER, 0)
             return True
-    elif wire_unlikely(may_be_tunnel(frame.data + 36)):
+    elif wire_unlikely(may_be_tunnel(frame.data + 36, length)):
         return False
     counts.sums.other += 1
     return True

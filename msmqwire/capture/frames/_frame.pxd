@@ -59,7 +59,6 @@ cdef enum Reason:
 cdef enum Unsupported:
     ESP
     ESP_IN_UDP
-    AUTHENTICATION_HEADER
     IP_COMPRESSION
     L2TP
     GTP
