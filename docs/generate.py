@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from uuid import UUID
 
-from msmqwire.capture import CAPTURE, TABLES
+from msmqwire.capture import ALL_TABLES, CAPTURE
 from msmqwire.columns.schema import Column, DataType, Table
 from msmqwire.discovery.client import TRANSITIONS, Transition
 from msmqwire.formatname.schema import FORMAT_NAMES
@@ -321,13 +321,13 @@ def pages() -> dict[Path, str]:
     lines = [
         INTRODUCTION,
         *table(CAPTURE),
-        *(line for kind in TABLES.values() for line in table(kind.table)),
+        *(line for kind in ALL_TABLES.values() for line in table(kind.table)),
         *table(FORMAT_NAMES),
         AFTERWORD,
     ]
     # After the table's header
     lines[-1] += "\n".join(f"| `{code}` | {meaning} |" for code, meaning in FAULTS.items())
-    stub = column_names((CAPTURE, *(kind.table for kind in TABLES.values()), FORMAT_NAMES))
+    stub = column_names((CAPTURE, *(kind.table for kind in ALL_TABLES.values()), FORMAT_NAMES))
     discovery = HERE / "discovery.md"
     messages, conformance = HERE / "messages.md", HERE / "conformance.md"
     conforming = filled(conformance.read_text("utf-8"), "requirements", requirements(MUSTS))

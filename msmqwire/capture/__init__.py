@@ -8,11 +8,20 @@ from msmqwire.capture.options import ReadOptions
 from msmqwire.capture.reader import Capture, Checkpoints, checkpoints, open
 from msmqwire.capture.schema import CAPTURE, DEFAULT_PORTS, TOPOLOGY_PORTS, FileLimits, StreamLimits
 from msmqwire.capture.stats import CaptureStats, Problem, StreamStats
-from msmqwire.capture.table_rows import TABLES, TableKind, TableRows, arrow_schema, table_columns, table_options
+from msmqwire.capture.table_rows import (
+    ALL_TABLES,
+    TABLES,
+    TableKind,
+    TableRows,
+    arrow_schema,
+    table_columns,
+    table_options,
+)
 from msmqwire.capture.tables import TableReader, TablesReader, read_table, read_tables
 from msmqwire.capture.tcp._packets import PACKET_KINDS
 
 __all__ = [
+    "ALL_TABLES",
     "CAPTURE",
     "DEFAULT_PORTS",
     "PACKET_KINDS",

@@ -4,6 +4,8 @@
     section:     byte order u8, interfaces
     streams:     count u32, then each flow, the oldest first: Flow, part of a BaseHeader, part of a packet, Run, pieces,
                  those of a SYN that was not answered
+    connections: count u32, then each, the oldest first: Connection
+    unread:      count u32, then the fingerprints
     datagrams:   count u32, then each, the oldest first: Datagram, its bytes; then fragments that were complete: Repeat
 
 Structures are written as they are in memory, except that of a pointer only its presence is written, of links and hashes
@@ -22,10 +24,11 @@ from msmqwire.capture.frames._fragments cimport (
     COVERAGE_WORDS, LARGEST_DATAGRAM, MOST_ARRIVALS, MOST_DATAGRAMS, MOST_REPEATS, Datagram, Fragments,
     Repeat, free_fragments, put_newest,
 )
-from msmqwire.capture.frames._frame cimport LARGEST_FRAME, Origin
+from msmqwire.capture.frames._frame cimport LARGEST_FRAME, MOST_UNREAD, Origin
+from msmqwire.capture.tcp._connections cimport add_connection, find_connection, free_connections
 from msmqwire.capture.tcp._flows cimport (
-    NO_FLOW, Flow, FlowTable, Head, Piece, Pieces, Run, Streams, add_flow, family_of, find_flow, free_table,
-    grow_packet, hold_piece, open_head, open_run, piece_data,
+    NO_FLOW, OUTCOME_COUNT, Connection, ConnectionTable, Flow, FlowTable, Head, Piece, Pieces, Run, Streams, add_flow,
+    family_of, find_flow, free_table, grow_packet, hold_piece, open_head, open_run, piece_data,
 )
 from msmqwire.capture.tcp._streams cimport StreamTable
 from msmqwire.columns._buffer cimport Buffer, allocate, allocate_zeroed
@@ -50,8 +53,8 @@ cdef enum:
 cdef uint64_t POSITIONS_END = <uint64_t>1 << 62
 
 LAYOUT: bytes = struct.pack(
-    "=?6H", sys.byteorder == "little", sizeof(Flow), sizeof(Run), sizeof(Piece), sizeof(Origin), sizeof(Datagram),
-    sizeof(Interface),
+    "=?7H", sys.byteorder == "little", sizeof(Flow), sizeof(Run), sizeof(Piece), sizeof(Origin), sizeof(Datagram),
+    sizeof(Interface), sizeof(Connection),
 )
 _FRONT = struct.Struct("=HI")
 _SEARCH = struct.Struct("=?Q")
@@ -186,6 +189,10 @@ cdef bint visit_files(Streams* streams, uint32_t* numbers, uint32_t files, bint 
         known &= visit_pieces(&flow.pieces, numbers, files, renumber)
         known &= visit_pieces(&flow.next_pieces, numbers, files, renumber)
         index = flow.newer
+    index = streams.connections.oldest
+    while index != NO_FLOW:
+        known &= visit(&streams.connections.entries[index].last, numbers, files, renumber)
+        index = streams.connections.entries[index].newer
     for i in range(streams.fragments.count):
         known &= visit(&streams.fragments.open[i].first, numbers, files, renumber)
     return known
@@ -219,12 +226,29 @@ cdef bytes save_streams(const Streams* streams):
     while index != NO_FLOW:
         save_flow(parts, &streams.table.flows[index])
         index = streams.table.flows[index].newer
+    save_connections(parts, &streams.connections)
+    count = <uint32_t>streams.unread.count
+    parts.append((<const char*>&count)[:sizeof(count)])
+    parts.append((<const char*>streams.unread.fingerprints)[:count * sizeof(uint64_t)])
     count = <uint32_t>streams.fragments.count
     parts.append((<const char*>&count)[:sizeof(count)])
     for i in range(streams.fragments.count):
         save_datagram(parts, streams.fragments.open[i])
     save_repeats(parts, &streams.fragments)
     return b"".join(parts)
+
+
+cdef int save_connections(list parts, const ConnectionTable* table) except -1:
+    cdef uint32_t count = <uint32_t>table.count
+    cdef uint32_t index = table.oldest
+    cdef Connection saved
+    parts.append((<const char*>&count)[:sizeof(count)])
+    while index != NO_FLOW:
+        memcpy(&saved, &table.entries[index], sizeof(Connection))
+        index = saved.newer
+        saved.next = saved.newer = saved.older = 0
+        parts.append((<const char*>&saved)[:sizeof(Connection)])
+    return 0
 
 
 cdef int save_repeats(list parts, const Fragments* fragments) except -1:
@@ -310,10 +334,21 @@ cdef int restore_streams(Streams* streams, bytes saved) except -1:
     cdef uint32_t _
     free_table(&streams.table)
     free_fragments(&streams.fragments)
+    free_connections(&streams.connections)
     streams.waiting = NO_FLOW
     copy_next(&cursor, &count, sizeof(count))
     for _ in range(count):
         restore_flow(&streams.table, &cursor)
+    copy_next(&cursor, &count, sizeof(count))
+    if count > streams.connections.most:
+        raise malformed_state()
+    for _ in range(count):
+        restore_connection(streams, &cursor)
+    copy_next(&cursor, &count, sizeof(count))
+    if count > MOST_UNREAD:
+        raise malformed_state()
+    copy_next(&cursor, streams.unread.fingerprints, count * sizeof(uint64_t))
+    streams.unread.count = count
     copy_next(&cursor, &count, sizeof(count))
     if count > MOST_DATAGRAMS:
         raise malformed_state()
@@ -393,6 +428,24 @@ cdef int restore_flow(FlowTable* table, Cursor* cursor) except -1:
         restore_piece(table, &flow.pieces, cursor)
     while flow.next_pieces.count != saved.next_pieces.count:
         restore_piece(table, &flow.next_pieces, cursor)
+    return 0
+
+
+cdef int restore_connection(Streams* streams, Cursor* cursor) except -1:
+    """The newest connection."""
+    cdef Connection saved
+    cdef Connection* connection
+    copy_next(cursor, &saved, sizeof(Connection))
+    if not is_family(family_of(&saved.ends)) or saved.outcome >= <uint32_t>OUTCOME_COUNT:
+        raise malformed_state()
+    if find_connection(streams, &saved.ends) != NULL:
+        raise malformed_state()
+    check_path(saved.path)
+    connection = add_connection(streams, &saved.ends)
+    if connection == NULL:
+        raise no_memory()
+    saved.next, saved.newer, saved.older = connection.next, connection.newer, connection.older
+    connection[0] = saved
     return 0
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from msmqwire.capture._state import LAYOUT
 from msmqwire.errors import CaptureError
 
-VERSION = 2
+VERSION = 3
 MAGIC = b"msmqwire checkpoint" + bytes((VERSION,))
 _SEAL = struct.Struct("<I")  # the checksum of the bytes after it, and of the place
 _PLACE = struct.Struct("<QQ")

@@ -23,6 +23,7 @@ Ports: TypeAlias = "Iterable[int] | Mapping[str, Iterable[int]]"
 Time: TypeAlias = datetime | np.datetime64 | str | SupportsIndex
 Columns: TypeAlias = "Iterable[str] | Mapping[str, Iterable[str]]"
 
+DEFAULT_PACKETS = ("message", "session")
 SMALLEST_BLOCK_SIZE = 4096
 BLOCK_SIZE = 2 << 20
 #: Where a batch costs as much as a thousand of its rows: they are grouped, or written.
@@ -66,7 +67,8 @@ class ReadOptions:
         ports of its protocol. Where topology and sessions are read together, pings keep their own port. Stored as a
         mapping with all three transports.
     packets : iterable of str, optional
-        The kinds of packets in TCP streams that are payloads: ``"message"``, ``"session"`` or both, the default. A
+        The kinds of packets in TCP streams that are payloads: ``"message"``, ``"session"`` or both, the default. With
+        ``"connection"`` a row for each connection, without bytes of the capture, as the table ``connections`` needs. A
         table reads the kinds it has rows for.
     addresses : iterable of str
         Addresses and networks (``"10.20.1.25"``, ``"2001:db8::/32"``). Read payloads whose sender or receiver has one
@@ -238,17 +240,34 @@ def time_text(time: int) -> str:
 
 
 def parse_ports(text: str) -> frozenset[int]:
-    """Ports separated by commas.
+    """Ports and ranges of them, separated by commas; or ``all``.
 
     Raises
     ------
     ValueError
         The text is not a list of ports from 1 to 65535.
     """
-    ports = frozenset(int(port) if port.strip().isdecimal() else 0 for port in text.split(","))
-    if not all(0 < port < 1 << 16 for port in ports):
-        raise ValueError(f"{text!r} is not a list of ports from 1 to 65535, as in 1801,3527")
-    return ports
+    found: set[int] = set()
+    for part in ("1-65535" if text.strip() == "all" else text).split(","):
+        first, dash, last = (number.strip() for number in part.partition("-"))
+        ends = [int(number) if number.isdecimal() else 0 for number in (first, last if dash else first)]
+        if not 0 < ends[0] <= ends[1] < 1 << 16:
+            raise ValueError(
+                f"{text!r} is not a list of ports from 1 to 65535, as in 1801,3527 or 1801,2000-2010, or all"
+            )
+        found.update(range(ends[0], ends[1] + 1))
+    return frozenset(found)
+
+
+def ports_text(ports: Iterable[int]) -> str:
+    """Ports in their order, those that follow each other as a range."""
+    ranges: list[list[int]] = []
+    for port in sorted(ports):
+        if ranges and ranges[-1][1] == port - 1:
+            ranges[-1][1] = port
+        else:
+            ranges.append([port, port])
+    return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in ranges)
 
 
 def parse_network(text: str) -> str:

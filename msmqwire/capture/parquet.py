@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from msmqwire.capture.schema import CAPTURE
-from msmqwire.capture.table_rows import TABLES
+from msmqwire.capture.table_rows import ALL_TABLES
 from msmqwire.columns.schema import TIMESTAMP
 
 Compression = Literal["snappy", "zstd", "lz4", "gzip", "brotli", "none"]
@@ -54,7 +54,7 @@ def writer_options(schema: pa.Schema) -> dict[str, Any]:
 def _values() -> dict[str, str]:
     """The kind of values of the columns of all tables, Spark's columns included; see ``Column.values``."""
     found: dict[str, str] = {}
-    for column in (*CAPTURE.columns, *(column for kind in TABLES.values() for column in kind.table.columns)):
+    for column in (*CAPTURE.columns, *(column for kind in ALL_TABLES.values() for column in kind.table.columns)):
         found[column.name] = kind = column.values or column.type.values
         if column.type == TIMESTAMP:
             found[f"{column.name}_ns"] = kind

@@ -14,7 +14,7 @@ from msmqwire.capture.files._captured import CapturedFramesReader
 from msmqwire.capture.files._file_reader import FileReader
 from msmqwire.capture.files.sources import CapturedFrames, OpenFile, Source, UnopenedFile, files_of
 from msmqwire.capture.frames._selection import PayloadSelection
-from msmqwire.capture.options import ReadKeywords, ReadOptions
+from msmqwire.capture.options import DEFAULT_PACKETS, ReadKeywords, ReadOptions
 from msmqwire.capture.parts import Part
 from msmqwire.capture.schema import CAPTURE, DEFAULT_PORTS, FRAMES, TRANSPORTS
 from msmqwire.capture.stats import CaptureStats
@@ -113,7 +113,7 @@ class Capture(ClosingIterator[Block]):
         self._limits = options.file_limits
         columns = options.columns
         self._pool = Pool(options.block_size, columns if columns is None else tuple(columns), table=table)
-        packets = PACKET_KINDS if options.packets is None else options.packets
+        packets = DEFAULT_PACKETS if options.packets is None else options.packets
         kinds = sum(PACKET_KINDS[name] for name in packets)
         self._streams = StreamTable(kinds, options.limits, int.from_bytes(os.urandom(8), "little"))
         # Rows of FRAMES do not depend on the streams, so any checkpoint will do

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from msmqwire.capture.frames._rows import ENCAPSULATED, JOINED, STREAMED, TIMED
-from msmqwire.columns.schema import ADDRESS, TIMESTAMP, UINT16, UINT64, Column, Enumeration, Table
+from msmqwire.columns.schema import ADDRESS, TIMESTAMP, UINT16, UINT32, UINT64, Column, Enumeration, Table
 from msmqwire.wire._transport import TRANSPORT_NAMES
 from msmqwire.wire.ports import DISCOVERY_PORT, DISCOVERY_SOCKET, PING_PORT, SESSION_PORT
 
@@ -30,7 +30,7 @@ class StreamLimits:
     memory : int
         Bytes of all streams; above it the streams whose last segment is oldest are evicted.
     streams : int
-        Open streams, likewise.
+        Open streams, likewise. Connections, of which the one whose last segment is oldest becomes a row early.
     fragment_seconds : float
         An IP fragment belongs to a datagram whose first fragment was captured no further away than this (RFC 791).
     """
@@ -104,6 +104,26 @@ CAPTURE = Table(
         Column("stream_offset", UINT64, "TCP: where the payload begins in its stream", STREAMED, values="counted"),
     ),
     presence_bits={"joined": JOINED},
+)
+
+OUTCOMES = ("silent", "refused", "reset", "established", "closed")
+FIRST_TIMED = 2  # the bit of presence of ``first_time``
+
+# The sender tried to connect; frame and time are those of the last segment between the two
+CONNECTIONS = Table(
+    name="connections",
+    section="RFC 9293 3.5",
+    columns=(
+        Column("attempts", UINT32, "captured SYN segments of the sender; 0 if only the answer to one was captured"),
+        Column(
+            "outcome",
+            Enumeration(OUTCOMES),
+            "no answer; RST as the answer; RST later, before FIN; answered; FIN later",
+        ),
+        Column(
+            "first_time", TIMESTAMP, "when the first segment was captured, `time` being that of the last", FIRST_TIMED
+        ),
+    ),
 )
 
 # The columns that reading a frame elsewhere needs, beside its bytes, which are the payload of its row

@@ -14,6 +14,7 @@ from msmqwire.capture.frames._frame import (
     REASONS,
     UNSUPPORTED_ENCAPSULATIONS,
 )
+from msmqwire.capture.tcp._unread import UNREAD_PROTOCOLS
 from msmqwire.errors import counted
 
 # One segment that is not compared of so many: copies of frames are more, repeats in a network fewer
@@ -183,6 +184,11 @@ class FrameCounts:
             frames + self.incomplete_datagrams + self.fragment_conflicts + self.streams.problems + self.truncated_files
         )
 
+    @property
+    def nothing_read(self) -> bool:
+        """Whether encapsulations that are not read are why there is nothing: they may have had all of it."""
+        return bool(self.unsupported_encapsulations) and not (self.payloads or self.segments)
+
     def describe_losses(self) -> list[str]:
         """What cannot be read, as numbers with their nouns."""
         return [
@@ -216,6 +222,8 @@ class FrameCounts:
         yield from self._unsupported_links()
         for name, number in self.unsupported_encapsulations.items():
             yield f"{counted(number, 'frame')} in an encapsulation that is not read: {name}"
+        if self.nothing_read:
+            yield "nothing was read, since frames are in an encapsulation that is not read"
         if self.segments:
             streams = f"{counted(self.streams.streams, 'stream')}, {counted(self.streams.packets, 'packet')}"
             losses = ", ".join(self.streams.describe_losses())
@@ -261,6 +269,8 @@ class FrameCounts:
             setattr(self, name, add_counts(one, other) if isinstance(one, dict) else one + other)
 
 
+_MSMQ = "MSMQ"
+_ON_PORT = " on port "
 _FRAME_COUNTS = tuple(item.name for item in fields(FrameCounts))
 
 
@@ -303,19 +313,37 @@ class CaptureStats(FrameCounts):
         end, reading resumes at the next plausible record.
     streams : StreamStats
         The counts of TCP streams.
+    unread_streams : dict of str to int
+        Streams of MSMQ in frames of other protocols and ports, the first 256 of a capture, by protocol and port
+        (``"MSMQ on port 23"``, ``"SRMP over HTTP on port 80"``). Both directions of a connection are one.
     problems : list of Problem
         The first 100 problems of frames, files and streams.
     """
 
     bytes_read: int = 0
+    unread_streams: dict[str, int] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
+
+    def report(
+        self, rows: Mapping[str, int], faults: Mapping[str, int], *, encrypted: int = 0, unread: int = 0
+    ) -> Iterator[str]:
+        """As ``FrameCounts.report``, and which streams of MSMQ were not read."""
+        yield from super().report(rows, faults, encrypted=encrypted, unread=unread)
+        for name, number in self.unread_streams.items():
+            protocol, _, port = name.rpartition(_ON_PORT)
+            if protocol == _MSMQ:
+                looks = "looks" if number == 1 else "look"
+                yield f"not read: {counted(number, 'stream')} on port {port} {looks} like MSMQ: --ports {port}"
+            else:
+                yield f"not read: {counted(number, 'stream')} of {name}"
 
     def __add__(self, more: CaptureStats) -> CaptureStats:
         """The sums of both."""
         if not isinstance(more, CaptureStats):
             return NotImplemented
         problems = [*self.problems, *more.problems][:MAX_PROBLEMS]
-        both = CaptureStats(bytes_read=self.bytes_read + more.bytes_read, problems=problems)
+        unread = add_counts(self.unread_streams, more.unread_streams)
+        both = CaptureStats(bytes_read=self.bytes_read + more.bytes_read, unread_streams=unread, problems=problems)
         both.count_in(self)
         both.count_in(more)
         return both
@@ -330,6 +358,11 @@ class CaptureStats(FrameCounts):
         """Count frames with an encapsulation that is not supported."""
         name = UNSUPPORTED_ENCAPSULATIONS[kind]
         self.unsupported_encapsulations = add_counts(self.unsupported_encapsulations, {name: frames})
+
+    def count_unread(self, kind: int, port: int) -> None:
+        """Count a stream that is not read."""
+        name = f"{UNREAD_PROTOCOLS[kind]}{_ON_PORT}{port}"
+        self.unread_streams = add_counts(self.unread_streams, {name: 1})
 
     def add_truncated(self, file: str, offset: int, what: str) -> None:
         """Count a file that could not be read beyond ``offset``, and say why."""

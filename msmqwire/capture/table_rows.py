@@ -16,11 +16,13 @@ from msmqwire.capture.notification_rows import JUDGED, OF_MESSAGES, OF_SENDERS, 
 from msmqwire.capture.options import ReadKeywords, ReadOptions
 from msmqwire.capture.schema import (
     CAPTURE,
+    CONNECTIONS,
     MESSAGE_PORTS,
     PING_PORTS,
     TOPOLOGY_PORTS,
     TOPOLOGY_SOCKETS,
 )
+from msmqwire.capture.tcp._connections import decode_connections
 from msmqwire.capture.tcp._packets import PACKET_KINDS
 from msmqwire.capture.unrecognized import CAPTURED_MESSAGES, UNRECOGNIZED, unrecognized_columns
 from msmqwire.columns import Batch, Payloads, Table
@@ -92,11 +94,18 @@ TABLES: dict[str, TableKind] = {
 }
 
 
+#: The tables of packets, which are read where no table is named, and the tables that are read where they are named.
+ALL_TABLES: dict[str, TableKind] = {
+    **TABLES,
+    "connections": TableKind(CONNECTIONS, decode_connections, {"tcp": MESSAGE_PORTS}, ("connection",)),
+}
+
+
 def table_kind(name: str) -> TableKind:
-    """The member of ``TABLES``; raises ValueError."""
-    if name not in TABLES:
-        raise ValueError(f"unknown table {name!r}; known: {', '.join(TABLES)}")
-    return TABLES[name]
+    """The member of ``ALL_TABLES``; raises ValueError."""
+    if name not in ALL_TABLES:
+        raise ValueError(f"unknown table {name!r}; known: {', '.join(ALL_TABLES)}")
+    return ALL_TABLES[name]
 
 
 def table_columns(name: str) -> tuple[str, ...]:
@@ -127,7 +136,7 @@ def table_options(
     Parameters
     ----------
     tables : iterable of str
-        Some of ``TABLES``.
+        Some of ``ALL_TABLES``.
     options, **keywords
         As for ``read_tables``, which reads with the same payloads.
     """

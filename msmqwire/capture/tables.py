@@ -14,7 +14,7 @@ from msmqwire.capture.files.sources import Source
 from msmqwire.capture.options import ReadKeywords, ReadOptions
 from msmqwire.capture.ordered_calls import OrderedCalls
 from msmqwire.capture.reader import ArrowReader, Capture, ClosingIterator
-from msmqwire.capture.table_rows import TABLES, UDP, TableRows, table_kind, table_options
+from msmqwire.capture.table_rows import ALL_TABLES, TABLES, UDP, TableRows, table_kind, table_options
 from msmqwire.capture.tcp._streams import packet_kinds
 from msmqwire.columns import Batch
 from msmqwire.columns._batch import take_rows
@@ -36,7 +36,7 @@ class TablesReader(ClosingIterator[tuple[str, "pa.RecordBatch"]]):
     Attributes
     ----------
     tables : dict of str to TableRows
-        The tables, in the order of ``TABLES``.
+        The tables, in the order of ``ALL_TABLES``.
     stats : CaptureStats
         The counts of the frames read so far.
     source, options
@@ -52,13 +52,13 @@ class TablesReader(ClosingIterator[tuple[str, "pa.RecordBatch"]]):
         for name in wanted:
             table_kind(name)
         if not wanted:
-            raise ValueError(f"no table given; known: {', '.join(TABLES)}")
+            raise ValueError(f"no table given; known: {', '.join(ALL_TABLES)}")
         chosen = options.columns
         if chosen is not None and not isinstance(chosen, Mapping):
             raise TypeError("columns: read_tables takes a mapping of tables to columns")
         self.tables = {
             name: TableRows(name, None if chosen is None else chosen.get(name), options, wanted)
-            for name in TABLES
+            for name in ALL_TABLES
             if name in wanted
         }
         self.source, self.options = source, options
@@ -306,7 +306,7 @@ def read_tables(
     source : path, folder, glob, URI, binary file object, or a list of these
         As for ``open``.
     tables : iterable of str
-        Some of ``TABLES``; default: all.
+        Some of ``ALL_TABLES``; default: those of ``TABLES``, without ``connections``.
     options : ReadOptions, optional
         What to read, and how. ``columns`` maps tables to their columns; a table it does not name has them all.
     **keywords
@@ -333,7 +333,7 @@ def read_table(
     source : path, folder, glob, URI, binary file object, or a list of these
         As for ``open``.
     table : str
-        One of ``TABLES``.
+        One of ``ALL_TABLES``.
     options : ReadOptions, optional
         What to read, and how. Checkpoints for ``resume`` and ``stop`` are made with
         ``checkpoints(source, size, table_options(table))``.

@@ -51,7 +51,9 @@ def add_jobs(parser: argparse.ArgumentParser, work: str, default: int | None = N
 
 def add_ports(parser: argparse.ArgumentParser) -> None:
     """Add ``--ports``."""
-    parser.add_argument("--ports", type=ports, metavar="N,N", help="read these ports instead of the table's own")
+    parser.add_argument(
+        "--ports", type=ports, metavar="N,N-N", help="read these ports instead of the table's own, or all"
+    )
 
 
 def add_ping(parser: argparse.ArgumentParser, text: str) -> None:

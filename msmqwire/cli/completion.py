@@ -22,14 +22,14 @@ def script(parser: argparse.ArgumentParser, shell: str) -> str:
 def _names() -> dict[tuple[str, str], list[str]]:
     """The names that an argument of a subcommand takes, by the subcommand and the argument."""
     optional("pyarrow", "msmqwire --completion")
-    from msmqwire.capture import TABLES
+    from msmqwire.capture import ALL_TABLES
     from msmqwire.cli.decode import ALL
     from msmqwire.insight.explain import names
     from msmqwire.insight.sections import SECTIONS
 
-    columns = dict.fromkeys(name for kind in TABLES.values() for name in kind.table.names)
+    columns = dict.fromkeys(name for kind in ALL_TABLES.values() for name in kind.table.names)
     return {
-        ("decode", "table"): [*TABLES, ALL],
+        ("decode", "table"): [*ALL_TABLES, ALL],
         ("decode", "columns"): [*columns],
         ("summary", "table"): [*SECTIONS],
         ("explain", "codes"): names(),

@@ -61,7 +61,7 @@ def described(
     lines = [*stats.report(rows, faults, encrypted=encrypted, unread=unread), *problems[:_PROBLEMS_SHOWN]]
     if len(problems) > _PROBLEMS_SHOWN:
         lines.append(f"... and {counted(len(problems) - _PROBLEMS_SHOWN, 'more problem')}")
-    lost = stats.lost or stats.bytes_skipped or problems
+    lost = stats.lost or stats.bytes_skipped or stats.nothing_read or problems
     return lines, 2 if lost or faults or encrypted or unread else 0
 
 
@@ -106,11 +106,12 @@ def _unselected(reader: TablesReader) -> Iterator[str]:
 def _ports_without_frames(reader: TablesReader) -> Iterator[str]:
     """Which ports were read, in a line, if no frame has one of them; not where other options select frames."""
     from msmqwire import capture
+    from msmqwire.capture.options import ports_text
 
     stats, options = reader.stats, reader.options
     selects = options.addresses or options.since is not None or options.until is not None
     if selects or not stats.other or stats.other < stats.frames:
         return
     ports = capture.table_options(reader.tables, options).ports or {}
-    read = "; ".join(f"{name.upper()} {', '.join(map(str, sorted(some)))}" for name, some in ports.items() if some)
+    read = "; ".join(f"{name.upper()} {ports_text(some)}" for name, some in ports.items() if some)
     yield f"no frame has a port that is read ({read}): --ports reads others"

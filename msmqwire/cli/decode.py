@@ -6,6 +6,8 @@ tables (--table):
   messages       messages and their acknowledgments, [MS-MQQB]
   sessions       pings, and the packets that open and maintain a session, [MS-MQQB]
   all            all of these
+  connections    the pairs of addresses and ports that tried to connect: attempts, and what became of
+                 them: silent, refused, reset, established or closed; only where it is named
 The default is all, or with --columns and --where the tables that have their columns. csv and parquet hold one
 table: without --table they write topology, and refuse if another table has rows.
 
@@ -148,18 +150,18 @@ def _extract(options: argparse.Namespace) -> int:
 
 def _tables(options: argparse.Namespace, format: str, condition: Condition | None) -> list[str]:
     """The tables to read: of the named tables those that have the requested columns, and those of the condition."""
-    from msmqwire.capture import TABLES
+    from msmqwire.capture import ALL_TABLES, TABLES
 
-    known = ", ".join(TABLES)
+    known = ", ".join(ALL_TABLES)
     named = options.table or [ALL]
     for name in named:
-        if name not in (*TABLES, ALL):
+        if name not in (*ALL_TABLES, ALL):
             raise CommandError(
-                f"--table {name}: no such table{did_you_mean(name, (*TABLES, ALL))}; there is {known}, {ALL}"
+                f"--table {name}: no such table{did_you_mean(name, (*ALL_TABLES, ALL))}; there is {known}, {ALL}"
             )
     if options.table and format in ONE_TABLE and (ALL in named or len(set(named)) > 1):
         raise CommandError(f"--table {','.join(named)}: {format} holds one table; name it: {known}")
-    tables = list(TABLES) if ALL in named else [table for table in TABLES if table in named]
+    tables = [table for table in ALL_TABLES if table in named or (ALL in named and table in TABLES)]
     for name in options.columns or ():
         if not any(name in _all_columns(table) for table in tables):
             raise CommandError(f"--columns {name}: no such column{_like(name, tables)}")
@@ -183,11 +185,11 @@ def _all_columns(table: str) -> tuple[str, ...]:
 
 def _like(column: str, tables: Sequence[str]) -> str:
     """What a column that the tables lack may be: a column of another table, a similar name, or one of theirs."""
-    from msmqwire.capture import TABLES, table_columns
+    from msmqwire.capture import ALL_TABLES, table_columns
 
-    if owners := [table for table in TABLES if column in _all_columns(table)]:
+    if owners := [table for table in ALL_TABLES if column in _all_columns(table)]:
         return f" of {', '.join(tables)}; {' and '.join(owners)} has it"
-    for scope in (tables, TABLES):
+    for scope in (tables, ALL_TABLES):
         owner = {name: table for table in scope for name in _all_columns(table)}
         if like := similar(column, owner):
             return meant([f"{name} of {owner[name]}" for name in like])

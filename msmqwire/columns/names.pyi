@@ -26,7 +26,7 @@ Text = Literal[
     "path_name", "domain_controller", "label", "srmp_envelope", "soap_header", "soap_body",
 ]
 Time = Literal[
-    "time", "sent_time",
+    "time", "sent_time", "first_time",
 ]
 Uint16 = Literal[
     "src_port", "dst_port", "base_flags", "security_flags", "message_class", "ack_sequence_number",
@@ -39,7 +39,7 @@ Uint32 = Literal[
     "correlation_ordinal", "body_type", "application_tag", "message_size", "allocation_body_size", "privacy_level",
     "hash_algorithm", "encryption_algorithm", "message_body_size", "message_body_offset", "recoverable_msg_ack_flags",
     "acknowledged_tx_sequence_number", "acknowledged_previous_tx_sequence_number", "acknowledged_message_id",
-    "unrecognized_size", "cookie", "time_stamp", "recoverable_ack_timeout", "ack_timeout", "private_id",
+    "unrecognized_size", "cookie", "time_stamp", "recoverable_ack_timeout", "ack_timeout", "attempts", "private_id",
 ]
 Uint64 = Literal[
     "frame", "first_frame", "stream_offset", "tx_sequence_id", "acknowledged_tx_sequence_id",

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from msmqwire.capture import TABLES, ReadOptions, arrow_schema, read_tables, table_columns
+from msmqwire.capture import ALL_TABLES, ReadOptions, arrow_schema, read_tables, table_columns
 from msmqwire.capture.options import ReadKeywords
 from msmqwire.errors import MsmqWireError, require
 
@@ -112,7 +112,7 @@ class Connection:
 
     def _opened(self, memory: str, files: bool) -> duckdb.DuckDBPyConnection:
         database = sandboxed(memory=memory, files=files)
-        for name in TABLES:
+        for name in ALL_TABLES:
             schema = arrow_schema(name, guid="text", dictionaries=False)
             database.register(name, _Captured(schema, partial(self._read, name)))
         return database
@@ -141,7 +141,7 @@ class Connection:
                 unknown = _UNKNOWN_TABLE.search(str(error))
                 if unknown is None:
                     raise
-                raise SqlError(f"no table is called {unknown[1]}; there is {', '.join(TABLES)}") from None
+                raise SqlError(f"no table is called {unknown[1]}; there is {', '.join(ALL_TABLES)}") from None
             if relation is None:
                 raise SqlError("the statement has no result; write a SELECT")
             return pa.RecordBatchReader.from_stream(_with_distinct_names(relation))
@@ -278,8 +278,8 @@ class Condition:
             raise SqlError("the condition is empty")
         self.text = text
         words = {word.lower() for word in _WORDS.findall(_TEXTS.sub("", text))}
-        named = {name for table in TABLES for name in table_columns(table) if name in words}
-        self.tables = tuple(table for table in TABLES if named <= set(table_columns(table)))
+        named = {name for table in ALL_TABLES for name in table_columns(table) if name in words}
+        self.tables = tuple(table for table in ALL_TABLES if named <= set(table_columns(table)))
         if not self.tables:
             raise SqlError(f"no table has all of these columns: {', '.join(sorted(named))}")
         self._columns = frozenset(named)

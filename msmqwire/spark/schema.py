@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from msmqwire.capture import CAPTURE, TABLES
+from msmqwire.capture import ALL_TABLES, CAPTURE
 from msmqwire.columns.schema import TIMESTAMP, Column, GuidForm
 
 if TYPE_CHECKING:
@@ -77,8 +77,8 @@ def spark_columns(columns: Iterable[Column], guid: GuidForm = "text") -> tuple[S
 
 @cache
 def table_columns(table: str, guid: GuidForm = "text") -> tuple[SparkColumn, ...]:
-    """All columns of one of ``capture.TABLES``, the capture columns first."""
-    return spark_columns((*CAPTURE.all_columns, *TABLES[table].table.all_columns), guid)
+    """All columns of one of ``capture.ALL_TABLES``, the capture columns first."""
+    return spark_columns((*CAPTURE.all_columns, *ALL_TABLES[table].table.all_columns), guid)
 
 
 def struct_type(columns: Iterable[SparkColumn]) -> StructType:

@@ -14,7 +14,7 @@ TYPED = {1: (12, 14), 113: (14, 16), 276: (0, 20), 104: (2, 4)}  # link types: p
 IPX = 0x8137
 VLANS = {0x8100, 0x88A8, 0x9100, 0x9200}
 EXTENSIONS = {0, 43, 44, 51, 60, 135, 139, 140}
-PAYLOADS = {6, 17, *encapsulations.CARRIERS}  # protocols of IP in which payloads may be
+PAYLOADS = {6, 17, 51, *encapsulations.CARRIERS}  # protocols of IP in which payloads may be
 
 
 class PartError(Exception):
@@ -69,7 +69,12 @@ class Datagram:
         if protocol not in (6, 17) or not all(place in self.octets for place in range(4)):
             return False
         found = struct.unpack(">HH", bytes(self.octets[place] for place in range(4)))
-        return not ports & set(found) and not (protocol == 17 and found[1] in encapsulations.TUNNEL_PORTS)
+        if ports & set(found):
+            return False
+        if protocol == 6:
+            return True
+        first = next((data for offset, data, *_ in self.parts if offset == 0), b"")
+        return found[1] not in encapsulations.TUNNEL_PORTS and not encapsulations.is_vxlan(first[8:])
 
 
 def network_layer(frame: bytes, link: int) -> tuple[int, bytes]:
@@ -85,6 +90,11 @@ def network_layer(frame: bytes, link: int) -> tuple[int, bytes]:
         return logical_link(wireless)
     if link == 192:
         inner, rest = encapsulations.packet_information(frame)
+        return network_layer(rest, inner)
+    if link == 239:
+        return encapsulations.netfilter_log(frame)
+    if link == 258 or (link == 149 and encapsulations.is_packet_tap(frame)):
+        inner, rest = encapsulations.packet_tap(frame)
         return network_layer(rest, inner)
     if link in (9, 51, 219):
         return {9: encapsulations.PPP, 51: 0x8864, 219: 0x8847}[link], frame
@@ -162,7 +172,7 @@ def ipv4(packet: bytes) -> tuple[int, str, str, bytes, int]:
     header = (first & 15) * 4
     if first >> 4 != 4 or header < 20:
         raise DamagedError
-    if protocol not in PAYLOADS:
+    if protocol not in PAYLOADS and (protocol not in (50, 113) or flags & 0x3FFF):
         encapsulations.by_protocol(protocol, b"")
     total = total or len(packet)
     if total < header or len(packet) < header:
@@ -228,6 +238,7 @@ def transport(
     protocol: int, source: str, target: str, rest: bytes, room: int, ports: set[int], path: tuple[str, ...]
 ) -> Packet:
     """Addresses, ports and payload of what an IP datagram carries; or its segment."""
+    protocol, rest, room = encapsulations.security(protocol, rest, room)
     selected = min(len(rest), room) < 4 or ports & set(struct.unpack(">HH", rest[:4]))
     if protocol == 17 and not selected:
         return network(encapsulations.by_port(rest[:room]), ports, path)
@@ -302,6 +313,8 @@ def is_plain(frame: bytes, link: int, ports: set[int]) -> bool:
     if link != 1 or not 42 <= len(frame) <= 14 + 0xFFFF or frame[12:15] != b"\x08\0\x45" or frame[23] != 17:
         return False
     total, flags, length = struct.unpack_from(">H2xH", frame, 16) + struct.unpack_from(">H", frame, 38)
-    if not ports & set(struct.unpack_from(">HH", frame, 34)) and frame[36] & 63 in TUNNEL_BYTES:
+    if not ports & set(struct.unpack_from(">HH", frame, 34)) and (
+        frame[36] & 63 in TUNNEL_BYTES or (length >= 16 and frame[42:46] == b"\x08\0\0\0")
+    ):
         return False
     return not flags & 0x3FFF and 8 <= length <= min(total - 20, len(frame) - 34)

@@ -63,7 +63,7 @@ def test_other_versions_and_machines(some_checkpoint: Checkpoint) -> None:
     state = some_checkpoint.state
     at = state.index(b"checkpoint") + len(b"checkpoint")
     newer = Checkpoint(**(vars(some_checkpoint) | {"state": state[:at] + b"\xc8" + state[at + 1 :]}))
-    with pytest.raises(CaptureError, match="a checkpoint of version 200; this is version 2"):
+    with pytest.raises(CaptureError, match="a checkpoint of version 200; this is version 3"):
         newer.opened()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("msmqwire.capture.checkpoint.LAYOUT", b"elsewhere")

@@ -14,7 +14,7 @@ import pytest
 
 from msmqwire import capture
 from msmqwire.capture.frames._frame import REASONS
-from msmqwire.capture.options import ReadKeywords, ReadOptions, parse_ports
+from msmqwire.capture.options import ReadKeywords, ReadOptions, parse_ports, ports_text
 from msmqwire.capture.tcp._streams import StreamTable
 
 PATH = Path(__file__).parents[2] / "examples" / "local-site.pcap"
@@ -37,7 +37,7 @@ def test_stats_are_added() -> None:
     kinds = ("gaps", "conflicts", "uncompared", "no_packet", "unfinished", "evictions")
     assert streams.problems == sum(counts[kind] for kind in kinds)
     names = [field.name for field in fields(capture.CaptureStats) if field.name not in ("streams", "problems")]
-    by_name = {"unsupported_links", "unsupported_encapsulations"}
+    by_name = {"unsupported_links", "unsupported_encapsulations", "unread_streams"}
     values: dict[str, Any] = {
         name: Counter(one=number) if name in by_name else number for number, name in enumerate(names, 1)
     }
@@ -157,7 +157,9 @@ def test_keywords_without_a_use(function: Any, keyword: str) -> None:
         function(PATH, **{keyword: None})
 
 
-@pytest.mark.parametrize("text", ["0", "65536", "1801;53", "", "msmq"])
+@pytest.mark.parametrize(
+    "text", ["0", "65536", "1801;53", "", "msmq", "5-", "-5", "6-5", "0-5", "5-65536", "1-2-3", "all,5"]
+)
 def test_ports_that_cannot_be(text: str) -> None:
     with pytest.raises(ValueError, match="is not a list of ports from 1 to 65535"):
         parse_ports(text)
@@ -165,3 +167,8 @@ def test_ports_that_cannot_be(text: str) -> None:
 
 def test_parse_ports() -> None:
     assert parse_ports("1801, 53") == {1801, 53}
+    assert parse_ports("1801, 20-22,5 - 5") == {1801, 20, 21, 22, 5}
+    assert parse_ports("all") == set(range(1, 65536))
+    assert ports_text([1801, 20, 22, 21, 5, 6]) == "5-6, 20-22, 1801"
+    assert ports_text(parse_ports("all")) == "1-65535"
+    assert ports_text([]) == ""

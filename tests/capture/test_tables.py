@@ -209,8 +209,8 @@ def test_messages_are_decoded_once(monkeypatch: pytest.MonkeyPatch, options: dic
         decoded.append(len(payloads))
         return decode_batch(payloads, **more)
 
-    kind = dataclasses.replace(capture.TABLES["messages"], decode_batch=counting)
-    monkeypatch.setitem(capture.TABLES, "messages", kind)
+    kind = dataclasses.replace(capture.ALL_TABLES["messages"], decode_batch=counting)
+    monkeypatch.setitem(capture.ALL_TABLES, "messages", kind)
     monkeypatch.setattr("msmqwire.capture.table_rows.mqqb.decode_batch", counting)
     path = EXAMPLES / "message-session.pcap"
     found: dict[str, list[Any]] = {"messages": [], "notifications": []}

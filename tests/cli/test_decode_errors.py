@@ -67,16 +67,20 @@ def test_status_2_when_a_frame_is_damaged(tmp_path: Path) -> None:
 
 
 def test_what_is_not_read_is_named(tmp_path: Path) -> None:
-    """The status is 2 where the link type of frames is not read, and 0 where an encapsulation is not."""
+    """The status is 2 where the link type of frames is not read, or where nothing was read because of encapsulations."""
     esp = build.ethernet(build.IPV4, build.ipv4(bytes(40), 50))
     path = tmp_path / "one.pcapng"
     path.write_bytes(build.pcapng([esp, esp]))
     done = msmqwire("decode", path)
-    assert done.returncode == 0
-    assert done.stderr.decode().splitlines() == [
-        "2 frames: 0 rows of any table, 0 of other protocols, 0 malformed",
+    assert done.returncode == 2
+    assert done.stderr.decode().splitlines()[1:] == [
         "2 frames in an encapsulation that is not read: ESP",
+        "nothing was read, since frames are in an encapsulation that is not read",
     ]
+    path.write_bytes(build.pcapng([esp, build.plain(V1.data)]))
+    done = msmqwire("decode", path)
+    assert done.returncode == 0
+    assert b"nothing was read" not in done.stderr
     blocks = build.interface(link=195) + build.packet(bytes(40), number=1)
     path.write_bytes(build.pcapng([esp]) + blocks)
     done = msmqwire("decode", path)

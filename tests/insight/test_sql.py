@@ -15,7 +15,7 @@ import pytest
 
 duckdb = pytest.importorskip("duckdb")
 
-from msmqwire.capture import TABLES, TablesReader, arrow_schema, read_table, read_tables  # noqa: E402
+from msmqwire.capture import ALL_TABLES, TABLES, TablesReader, arrow_schema, read_table, read_tables  # noqa: E402
 from msmqwire.insight import sql  # noqa: E402
 from msmqwire.insight.sql import Condition, Connection, SqlError, _Captured, connect  # noqa: E402
 from tests.insight.captures import EXAMPLES, message, stream  # noqa: E402
@@ -239,7 +239,7 @@ def test_a_condition_of_more_than_a_row_is_refused(captures: list[Path], text: s
 def test_a_condition_knows_its_tables() -> None:
     assert Condition("label = 'servers'").tables == ("messages",)
     assert Condition("label = 'servers' AND src = ''").columns("messages") == ("src", "label")
-    assert Condition("SRC = '10.0.0.1'").tables == tuple(TABLES)
+    assert Condition("SRC = '10.0.0.1'").tables == tuple(ALL_TABLES)
     with pytest.raises(SqlError, match="no table has all of these columns: label, servers"):
         Condition("label = servers")
 

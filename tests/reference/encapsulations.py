@@ -14,7 +14,7 @@ UNSUPPORTED_TYPES = {
     0x894F: "NSH",
     0x8903: "FabricPath",
 }
-UNSUPPORTED_PROTOCOLS = {50: "ESP", 51: "AH in IPv4", 108: "IPComp", 115: "L2TP"}
+UNSUPPORTED_PROTOCOLS = {50: "ESP", 108: "IPComp", 115: "L2TP"}
 UNSUPPORTED_PORTS = {
     4500: "ESP in UDP",
     1701: "L2TP",
@@ -165,12 +165,91 @@ def by_protocol(protocol: int, rest: bytes) -> Next:
     raise OtherError
 
 
+def is_vxlan(data: bytes) -> bool:
+    """Whether the bytes are those of VXLAN with an IP packet in Ethernet, whatever their port is."""
+    if len(data) < 23 or data[:4] != b"\x08\0\0\0" or data[7]:
+        return False
+    return {b"\x08\0": 4, b"\x86\xdd": 6}.get(data[20:22]) == data[22] >> 4
+
+
+def is_inside(protocol: int, data: bytes) -> bool:
+    """Whether the bytes are one packet of a protocol, as its lengths say."""
+    smallest = {4: 20, 6: 20, 17: 8, 41: 40}
+    if protocol not in smallest or len(data) < smallest[protocol]:
+        return False
+    if protocol == 6:
+        return 5 <= data[12] >> 4 <= len(data) // 4 and not data[12] & 14
+    at, version, header = {4: (2, 4, 0), 17: (4, None, 0), 41: (4, 6, 40)}[protocol]
+    (length,) = struct.unpack_from(">H", data, at)
+    return length + header == len(data) and version in (None, data[0] >> 4)
+
+
+def security(protocol: int, rest: bytes, room: int) -> tuple[int, bytes, int]:
+    """Protocol, bytes and length after authentication headers and an ESP that is not encrypted."""
+    while protocol == 51:
+        following, words = need(rest, 8)[:2]
+        size = words * 4 + 8
+        need(rest, size)
+        if size > room:
+            raise DamagedError
+        protocol, rest, room = following, rest[size:], room - size
+    if protocol != 50:
+        return protocol, rest, room
+    if room <= len(rest):
+        whole = rest[8:room]
+        for check in (12, 16, 24, 32, 0):
+            size = len(whole) - check
+            if room < 8 + 2 + check or size % 4:
+                continue
+            padding, following = whole[size - 2 : size]
+            body, pads = whole[: max(0, size - 2 - padding)], whole[max(0, size - 2 - padding) : size - 2]
+            if pads == bytes(range(1, padding + 1)) and is_inside(following, body):
+                return following, body, len(body)
+    raise UnsupportedError("ESP")
+
+
+def netfilter_log(rest: bytes) -> tuple[int, bytes]:
+    """The type of the network layer and the packet in a frame of NFLOG."""
+    family, first, _, _ = need(rest, 4)
+    kinds = {2: IPV4, 10: IPV6}
+    if first or family not in kinds:
+        raise OtherError
+    rest = rest[4:]
+    while rest:
+        order = ">" if need(rest, 4)[3] else "<"
+        size, kind = struct.unpack_from(order + "HH", rest)
+        if size < 4:
+            raise OtherError
+        if kind & 255 == 9:
+            return kinds[family], rest[4:size]
+        size += -size % 4
+        need(rest, size)
+        rest = rest[size:]
+    raise OtherError
+
+
+def packet_tap(rest: bytes) -> tuple[int, bytes]:
+    """The link type and the frame after the header of PKTAP."""
+    size, following, link = struct.unpack("<III", need(rest, 12))
+    if size < 12 or following != 1 or link in (149, 192, 258):
+        raise OtherError
+    need(rest, size)
+    return link, rest[size:]
+
+
+def is_packet_tap(rest: bytes) -> bool:
+    if len(rest) < 12:
+        return False
+    size, following = struct.unpack_from("<II", rest)
+    return following == 1 and 108 <= size <= len(rest)
+
+
 def by_port(rest: bytes) -> Next:
     """What the destination port of a UDP datagram announces; ``rest`` ends with its IP packet."""
     (port,) = struct.unpack_from(">2xH", rest)
     if port in UNSUPPORTED_PORTS:
         raise UnsupportedError(UNSUPPORTED_PORTS[port])
-    if port not in TUNNEL_PORTS:
+    if port not in TUNNEL_PORTS and not is_vxlan(rest[8:]):
         raise OtherError
     (length,) = struct.unpack(">4xH2x", need(rest, 8))
     inside = rest[8 : max(length, 8)]

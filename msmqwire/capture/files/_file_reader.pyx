@@ -451,6 +451,9 @@ cdef class FileReader:
         self.settled = counts.frames
         if counts.sums.unsupported:
             count_unsupported(stats, counts)
+        for i in range(counts.unread_count):
+            stats.count_unread(counts.unread[i].kind, counts.unread[i].port)
+        counts.unread_count = 0
         memset(&counts.sums, 0, sizeof(counts.sums))
         counts.described = 0
         return 0

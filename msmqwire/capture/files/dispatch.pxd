@@ -11,14 +11,16 @@ from msmqwire.capture.frames._frame cimport (
     set_addresses, set_ports,
 )
 from msmqwire.capture.frames._layers cimport (
-    FOUND, LINK_ETHERNET, OTHER, PART, UDP_HEADER, UNSUPPORTED_ENCAPSULATION, UNSUPPORTED_LINK, Packet,
-    Ports, find_in_datagram, find_packet, may_be_tunnel, plain_datagram, plain_segment, wanted,
+    FOUND, LINK_ETHERNET, OTHER, PART, UDP_HEADER, UNREAD, UNSUPPORTED_ENCAPSULATION,
+    UNSUPPORTED_LINK, Packet, Ports, find_in_datagram, find_packet, may_be_tunnel, may_be_unread, plain_datagram,
+    plain_segment, wanted,
 )
 from msmqwire.capture.frames._rows cimport (
     MOST_ASSEMBLED, MOST_PATHS, Rows, is_wanted, keep_memory, note_lost, note_transport, put_row,
 )
 from msmqwire.capture.tcp._flows cimport Streams
 from msmqwire.capture.tcp._streams cimport says_nothing, take_segment
+from msmqwire.capture.tcp._unread cimport note_unread
 from msmqwire.wire._address cimport IPV4
 from msmqwire.wire.simd cimport wire_unlikely
 from msmqwire.wire._transport cimport Transport
@@ -27,7 +29,7 @@ from msmqwire.wire._transport cimport Transport
 cdef inline void count_without_row(Counts* counts, const Frame* frame, int status, const Packet* found) noexcept nogil:
     """Count a frame in which nothing was found, by what ``find_packet`` returned."""
     cdef size_t link
-    if status == OTHER:
+    if status == OTHER or status == UNREAD:
         counts.sums.other += 1
     elif status == UNSUPPORTED_LINK:
         link = min(<size_t>found.unsupported, <size_t>LINK_TYPES - 1)
@@ -59,7 +61,7 @@ cdef inline bint take_plain(
         if is_wanted(rows, &ends, frame.timed, frame.time):
             put_row(rows, columns, frame, &ends, frame.data + 42, length - UDP_HEADER, 0)
             return True
-    elif wire_unlikely(may_be_tunnel(frame.data + 36)):
+    elif wire_unlikely(may_be_tunnel(frame.data + 36, length)):
         return False
     counts.sums.other += 1
     return True
@@ -143,6 +145,8 @@ cdef inline bint take_part(
         return True
     datagram = fragments.complete
     if not is_payload(status, found):
+        if status == UNREAD:
+            note_unread(streams, found, counts)
         count_without_row(counts, frame, status, found)
     elif found.ends.transport == Transport.TCP:
         if not take_segment(streams, frame, found, rows, counts):
@@ -187,6 +191,8 @@ cdef inline bint take_general(
     if frame.link == LINK_ETHERNET and plain_segment(frame.data, frame.size, &found):
         if wanted(ports.tcp, found.header):
             return take_segment(streams, frame, &found, rows, counts)
+        if wire_unlikely(may_be_unread(&found)):
+            note_unread(streams, &found, counts)
         counts.sums.other += 1
         return True
     status = find_packet(frame.data, frame.size, frame.link, ports, &found)
@@ -199,5 +205,7 @@ cdef inline bint take_general(
             return False
         put_datagram(frame, &found, columns, rows, counts)
     else:
+        if status == UNREAD:
+            note_unread(streams, &found, counts)
         count_without_row(counts, frame, status, &found)
     return True

@@ -42,6 +42,15 @@ cdef enum:
     GRE_PROTOCOL = 47
     MPLS_PROTOCOL = 137
 
+# ESP is read where it is not encrypted, and in one piece
+cdef enum:
+    ESP_PROTOCOL = 50
+    AUTHENTICATION_PROTOCOL = 51
+    SECURITY_HEADER = 8  # bytes of ESP before its payload
+
+cdef enum:
+    VXLAN_FLAGS = 8  # the first four bytes of VXLAN, as a little-endian number
+
 
 cdef inline bint is_encapsulation(uint32_t protocol) noexcept nogil:
     """Whether a value of Protocol announces an encapsulation that is read."""
@@ -51,6 +60,8 @@ cdef inline bint is_encapsulation(uint32_t protocol) noexcept nogil:
 
 
 cdef bint is_tunnel_port(size_t port) noexcept nogil
+cdef bint is_vxlan(const uint8_t* data, size_t size) noexcept nogil
+cdef int read_security_payload(Layer* layer, Packet* found) noexcept nogil
 cdef int unsupported_protocol(uint32_t protocol, Packet* found) noexcept nogil
 cdef int read_by_type(Layer* layer, Packet* found) noexcept nogil
 cdef int read_by_protocol(Layer* layer, Packet* found) noexcept nogil

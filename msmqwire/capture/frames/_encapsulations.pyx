@@ -8,13 +8,13 @@ from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint32_t
 
 from msmqwire.capture.frames._frame cimport (
-    AUTHENTICATION_HEADER, CAPWAP, ENCAPSULATION_CUT, ESP, ESP_IN_UDP, FABRIC_PATH, GRE_ROUTING, GTP, IP_COMPRESSION,
-    L2TP, LINK_CUT, LISP, MACSEC, OPENVPN, PPP_COMPRESSED, PPP_MULTILINK, PROVIDER_BACKBONE, SERVICE_HEADER, TEREDO,
-    TOO_DEEP, TRILL, TZSP, Unsupported, WLAN_AGGREGATE, WLAN_ENCRYPTED, WLAN_FRAGMENT,
+    CAPWAP, ENCAPSULATION_CUT, ESP, ESP_IN_UDP, FABRIC_PATH, GRE_ROUTING, GTP, IP_COMPRESSION, L2TP, LINK_CUT, LISP,
+    MACSEC, OPENVPN, PPP_COMPRESSED, PPP_MULTILINK, PROVIDER_BACKBONE, SERVICE_HEADER, TEREDO, TOO_DEEP, TRILL, TZSP,
+    Unsupported, WLAN_AGGREGATE, WLAN_ENCRYPTED, WLAN_FRAGMENT,
 )
 from msmqwire.capture.frames.packet cimport (
-    NEXT, OTHER, TYPE_IPV4, TYPE_IPV6, TYPE_IPX, TYPE_SERVICE_VLAN, TYPE_VLAN, UDP_HEADER, UNSUPPORTED_ENCAPSULATION,
-    Layer, Packet, network_u16, short_of,
+    FOUND, NEXT, OTHER, TCP_HEADER, TCP_PROTOCOL, TYPE_IPV4, TYPE_IPV6, TYPE_IPX, TYPE_SERVICE_VLAN, TYPE_VLAN,
+    UDP_HEADER, UDP_PROTOCOL, UNSUPPORTED_ENCAPSULATION, Layer, Packet, network_u16, short_of,
 )
 from msmqwire.wire.cursor cimport load_u16, load_u32
 
@@ -61,9 +61,8 @@ cdef Announced[5] UNREAD_TYPES = [  # of EtherType
     Announced(0x894F, SERVICE_HEADER),
     Announced(0x8903, FABRIC_PATH),
 ]
-cdef Announced[4] UNREAD_PROTOCOLS = [  # of IP
-    Announced(50, ESP),
-    Announced(51, AUTHENTICATION_HEADER),
+cdef Announced[3] UNREAD_PROTOCOLS = [  # of IP
+    Announced(ESP_PROTOCOL, ESP),
     Announced(108, IP_COMPRESSION),
     Announced(115, L2TP),
 ]
@@ -252,7 +251,7 @@ cdef int read_by_type(Layer* layer, Packet* found) noexcept nogil:
 
 cdef int unsupported_protocol(uint32_t protocol, Packet* found) noexcept nogil:
     """UNSUPPORTED_ENCAPSULATION for a value of Protocol that announces one; else OTHER."""
-    return unread(UNREAD_PROTOCOLS, 4, protocol, found)
+    return unread(UNREAD_PROTOCOLS, 3, protocol, found)
 
 
 cdef int read_erspan(Layer* layer, Packet* found, size_t header, size_t type, bint sequenced) noexcept nogil:
@@ -319,6 +318,52 @@ cdef int read_by_protocol(Layer* layer, Packet* found) noexcept nogil:
     return unsupported_protocol(layer.type, found)
 
 
+# The sizes of the integrity check value after the trailer of ESP, the common ones first
+cdef size_t[5] CHECK_SIZES = [12, 16, 24, 32, 0]
+
+
+cdef bint is_inside(uint32_t protocol, const uint8_t* data, size_t size) noexcept nogil:
+    """Whether ``size`` bytes begin with the header of a protocol, whose lengths say that many."""
+    if protocol == TCP_PROTOCOL:
+        return size >= TCP_HEADER and TCP_HEADER <= <size_t>(data[12] >> 4) * 4 <= size and not data[12] & 14
+    if protocol == UDP_PROTOCOL:
+        return size >= UDP_HEADER and network_u16(data + 4) == size
+    if protocol == IPV4_PROTOCOL:
+        return size >= 20 and data[0] >> 4 == 4 and network_u16(data + 2) == size
+    return protocol == IPV6_PROTOCOL and size >= 40 and data[0] >> 4 == 6 and network_u16(data + 4) + 40 == size
+
+
+cdef int read_security_payload(Layer* layer, Packet* found) noexcept nogil:
+    """ESP (RFC 4303): its payload, if that is not encrypted (RFC 2410).
+
+    Nothing in the packet says so. It is recognized, as RFC 5879 does, by a trailer whose padding is 1, 2, 3 ... and
+    whose next header is that of the payload.
+    """
+    cdef const uint8_t* esp = layer.frame + layer.position
+    cdef const uint8_t* trailer
+    cdef size_t size = layer.end - layer.position
+    cdef size_t i, j, inner, most
+    if layer.end > layer.captured:
+        return unsupported(found, ESP)
+    for i in range(5):
+        if size < SECURITY_HEADER + 2 + CHECK_SIZES[i]:
+            continue
+        most = size - SECURITY_HEADER - 2 - CHECK_SIZES[i]
+        trailer = esp + SECURITY_HEADER + most
+        if trailer[0] > most or (most + 2) & 3:
+            continue
+        inner = most - trailer[0]
+        j = 0
+        while j < trailer[0] and esp[SECURITY_HEADER + inner + j] == j + 1:
+            j += 1
+        if j == trailer[0] and is_inside(trailer[1], esp + SECURITY_HEADER, inner):
+            layer.type = trailer[1]
+            layer.position += SECURITY_HEADER
+            layer.end = layer.captured = layer.position + inner
+            return FOUND
+    return unsupported(found, ESP)
+
+
 # --- In UDP ---
 
 
@@ -358,6 +403,15 @@ cdef int read_geneve(Layer* layer, Packet* found) noexcept nogil:
     return enter(layer, found, GENEVE, size, <uint32_t>network_u16(header + 2))
 
 
+cdef bint is_vxlan(const uint8_t* data, size_t size) noexcept nogil:
+    """Whether a datagram, to whatever port, begins as VXLAN with an IP packet in Ethernet does."""
+    if size < 23 or load_u32(data) != VXLAN_FLAGS or data[7]:
+        return False
+    if network_u16(data + 20) == TYPE_IPV4:
+        return data[22] >> 4 == 4
+    return network_u16(data + 20) == TYPE_IPV6 and data[22] >> 4 == 6
+
+
 cdef bint is_tunnel_port(size_t port) noexcept nogil:
     """Whether datagrams to this port are encapsulations that are read."""
     return (
@@ -370,9 +424,14 @@ cdef int read_by_port(Layer* layer, Packet* found) noexcept nogil:
     """The encapsulation that the destination port of a UDP datagram announces, all of whose ports were captured."""
     cdef const uint8_t* udp = layer.frame + layer.position
     cdef size_t port = network_u16(udp + 2)
-    if not is_tunnel_port(port):
-        return unread(UNREAD_PORTS, 8, port, found)
+    cdef int status
     layer.captured = min(layer.captured, layer.end)
+    if not is_tunnel_port(port):
+        status = unread(UNREAD_PORTS, 8, port, found)
+        if status != OTHER or layer.captured - layer.position < UDP_HEADER or not is_vxlan(
+            udp + UDP_HEADER, layer.captured - layer.position - UDP_HEADER
+        ):
+            return status
     if not has(layer, found, UDP_HEADER):
         return ENCAPSULATION_CUT
     layer.captured = min(layer.captured, layer.position + max(network_u16(udp + 4), <size_t>UDP_HEADER))

@@ -10,6 +10,7 @@ from msmqwire.wire._transport cimport Transport
 cdef enum:
     LARGEST_FRAME = 262144  # captured bytes, as in libpcap and Wireshark; a larger length is not plausible
     MOST_PROBLEMS = 100     # are described; all problems are counted
+    MOST_UNREAD = 256       # streams that are not read and that are counted
     LINK_TYPES = 320        # link types that are counted one by one; those of larger numbers are counted together
 
 
@@ -58,7 +59,6 @@ cdef enum Reason:
 cdef enum Unsupported:
     ESP
     ESP_IN_UDP
-    AUTHENTICATION_HEADER
     IP_COMPRESSION
     L2TP
     GTP
@@ -165,6 +165,12 @@ cdef struct FrameCounts:
     uint64_t invalid_times
 
 
+# A stream that is not read: a number of UnreadKind, and a port.
+cdef struct Unread:
+    uint8_t kind
+    uint16_t port
+
+
 # Counts of the frames that a kernel read.
 cdef struct Counts:
     uint32_t file      # the file that is being read
@@ -172,6 +178,8 @@ cdef struct Counts:
     FrameCounts sums   # not yet added to CaptureStats, like all that follows
     uint64_t[LINK_TYPES] unsupported_links
     uint64_t[UNSUPPORTED_KINDS] unsupported_encapsulations
+    size_t unread_count
+    Unread[MOST_UNREAD] unread  # streams that were recognized
     size_t described
     Problem[MOST_PROBLEMS] problems
 

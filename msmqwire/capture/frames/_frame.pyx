@@ -48,7 +48,6 @@ REASONS: dict[int, str] = {
 UNSUPPORTED_ENCAPSULATIONS: dict[int, str] = {
     ESP: "ESP",
     ESP_IN_UDP: "ESP in UDP",
-    AUTHENTICATION_HEADER: "AH in IPv4",
     IP_COMPRESSION: "IPComp",
     L2TP: "L2TP",
     GTP: "GTP-U",
@@ -91,6 +90,7 @@ LINK_NAMES: dict[int, str] = {
     143: "DOCSIS",
     144: "LINUX_IRDA",
     147: "USER0",
+    149: "USER2",
     162: "USER15",
     163: "IEEE802_11_AVS",
     165: "BACNET_MS_TP",
@@ -112,7 +112,6 @@ LINK_NAMES: dict[int, str] = {
     251: "BLUETOOTH_LE_LL",
     252: "WIRESHARK_UPPER_PDU",
     253: "NETLINK",
-    258: "PKTAP",
     266: "USB_DARWIN",
     272: "DSA_TAG_BRCM",
     274: "ETHERNET_MPACKET",

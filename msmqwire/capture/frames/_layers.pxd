@@ -9,13 +9,14 @@ as a little-endian number, so that nothing need be swapped to look one up.
 from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 
+from msmqwire.capture.frames._encapsulations cimport VXLAN_FLAGS
 from msmqwire.capture.frames._fragments cimport Datagram
 from msmqwire.capture.frames._frame cimport set_addresses, set_ports
 from msmqwire.capture.frames.packet cimport (
     FOUND, IPX_HEADER, NEXT, OTHER, PART, PLAIN_SPACE, SMALLEST_TYPE, TCP_HEADER, TCP_PROTOCOL,
     TYPE_IPV4, TYPE_IPV6, TYPE_IPX, TYPE_LINUX_802_2, TYPE_LINUX_802_3, TYPE_OLD_QINQ_1, TYPE_OLD_QINQ_2,
-    TYPE_SERVICE_VLAN, TYPE_VLAN, UDP_HEADER, UDP_PROTOCOL, UNSUPPORTED_ENCAPSULATION, UNSUPPORTED_LINK, Layer,
-    Packet, network_u16, short_of,
+    TYPE_SERVICE_VLAN, TYPE_VLAN, UDP_HEADER, UDP_PROTOCOL, UNREAD, UNSUPPORTED_ENCAPSULATION, UNSUPPORTED_LINK,
+    Layer, PGM_PROTOCOL, Packet, may_be_unread, network_u16, short_of,
 )
 from msmqwire.wire._address cimport IPV4
 from msmqwire.wire.cursor cimport load_u16, load_u32
@@ -37,11 +38,14 @@ cdef enum Link:
     LINK_LOOP = 108
     LINK_LINUX_SLL = 113
     LINK_RADIOTAP = 127
+    LINK_USER2 = 149  # which systems of Apple used for PKTAP
     LINK_PPI = 192
     LINK_PPP_WITH_DIRECTION = 204
     LINK_MPLS = 219
     LINK_IPV4 = 228
     LINK_IPV6 = 229
+    LINK_NFLOG = 239
+    LINK_PKTAP = 258
     LINK_LINUX_SLL2 = 276
 
 
@@ -109,10 +113,13 @@ cdef inline bint plain_segment(const uint8_t* frame, size_t size, Packet* found)
     return True
 
 
-cdef inline bint may_be_tunnel(const uint8_t* port) noexcept nogil:
-    """Whether a destination port of UDP may be one of an encapsulation; one in six others may as well."""
+cdef inline bint may_be_tunnel(const uint8_t* port, size_t length) noexcept nogil:
+    """Whether a UDP datagram may be an encapsulation: by its destination port, as one in six others may, or as VXLAN.
+
+    ``port`` is where the port is, in a datagram of ``length`` bytes.
+    """
     # A bit for the low six bits of the first byte of each port in _encapsulations.pyx
-    return <uint64_t>0x202972150 >> (port[0] & 63) & 1
+    return <uint64_t>0x202972150 >> (port[0] & 63) & 1 or (length >= 16 and load_u32(port + 6) == VXLAN_FLAGS)
 
 
 cdef int find_packet(

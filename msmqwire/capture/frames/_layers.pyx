@@ -8,8 +8,9 @@ from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
 from msmqwire.capture.frames._encapsulations cimport (
-    TYPE_ETHERNET, TYPE_MPLS, TYPE_PPP, TYPE_PPPOE, is_encapsulation, is_tunnel_port, read_by_port, read_by_protocol,
-    read_by_type, read_radiotap, read_wlan, unsupported_protocol,
+    AUTHENTICATION_PROTOCOL, ESP_PROTOCOL, TYPE_ETHERNET, TYPE_MPLS, TYPE_PPP, TYPE_PPPOE, is_encapsulation,
+    is_tunnel_port, is_vxlan, read_by_port, read_by_protocol, read_by_type, read_radiotap, read_security_payload,
+    read_wlan, unsupported_protocol,
 )
 from msmqwire.capture.frames._fragments cimport Datagram, Part, ends_of_datagram
 from msmqwire.capture.frames._frame cimport (
@@ -21,6 +22,7 @@ from msmqwire.wire._address cimport IPV4, IPV6, IPX
 # Values of the address family before a frame of a loopback interface, on the systems that write one
 cdef enum:
     FAMILY_IPV4 = 2
+    FAMILY_IPV6_LINUX = 10
     FAMILY_IPX = 23
     FAMILY_IPV6_NETBSD = 24
     FAMILY_IPV6_FREEBSD = 28
@@ -30,6 +32,11 @@ cdef enum:
 cdef enum:
     ETHERNET_HEADER = 14
     CISCO_HEADER = 4  # of HDLC
+    PKTAP_HEADER = 108
+
+cdef enum:
+    NFLOG_PAYLOAD = 9  # the attribute of NFLOG that is the packet
+    PKTAP_PACKET = 1   # a packet follows the header of PKTAP
 
 # Logical link control (IEEE 802.2): the access points of Novell, and those before an EtherType (SNAP)
 cdef enum:
@@ -44,7 +51,6 @@ cdef enum:
     HOP_BY_HOP = 0
     ROUTING = 43
     FRAGMENT_HEADER = 44
-    AUTHENTICATION = 51
     DESTINATION = 60
     MOBILITY = 135
     HOST_IDENTITY = 139
@@ -154,6 +160,66 @@ cdef int read_packet_information(Layer* layer, Packet* found) noexcept nogil:
     return read_link(link, layer, found)
 
 
+cdef int read_netfilter_log(Layer* layer, Packet* found) noexcept nogil:
+    """Linux's NFLOG: family and version, then attributes in the byte order of the machine, one of which is the packet.
+
+    An attribute has its length and its type, a number below 256 that is not 0.
+    """
+    cdef const uint8_t* header = layer.frame + layer.position
+    cdef size_t size
+    cdef bint big
+    if layer.captured - layer.position < 4:
+        return short_of(found, LINK_CUT, layer.position + 4, layer.captured)
+    if header[1] != 0 or (header[0] != FAMILY_IPV4 and header[0] != FAMILY_IPV6_LINUX):
+        return OTHER
+    layer.type = TYPE_IPV4 if header[0] == FAMILY_IPV4 else TYPE_IPV6
+    layer.position += 4
+    while layer.position != layer.captured:
+        if layer.captured - layer.position < 4:
+            return short_of(found, LINK_CUT, layer.position + 4, layer.captured)
+        header = layer.frame + layer.position
+        big = header[3] != 0
+        size = network_u16(header) if big else load_u16(header)
+        if size < 4:
+            return OTHER
+        if header[3 if big else 2] == NFLOG_PAYLOAD:
+            layer.captured = min(layer.captured, layer.position + size)
+            layer.position += 4
+            return NEXT
+        size = (size + 3) & ~<size_t>3
+        if layer.captured - layer.position < size:
+            return short_of(found, LINK_CUT, layer.position + size, layer.captured)
+        layer.position += size
+    return OTHER
+
+
+cdef bint is_packet_tap(const Layer* layer) noexcept nogil:
+    """Whether a frame of a link type that anyone may use begins as PKTAP does."""
+    cdef const uint8_t* header = layer.frame + layer.position
+    cdef size_t left = layer.captured - layer.position
+    return left >= 12 and PKTAP_HEADER <= load_u32(header) <= left and load_u32(header + 4) == PKTAP_PACKET
+
+
+cdef int read_packet_tap(Layer* layer, Packet* found) noexcept nogil:
+    """PKTAP of Apple: its length, what follows and the link type of that, as little-endian numbers; then a frame."""
+    cdef const uint8_t* header = layer.frame + layer.position
+    cdef size_t left = layer.captured - layer.position
+    cdef size_t size
+    cdef uint32_t link
+    if left < 12:
+        return short_of(found, LINK_CUT, layer.position + 12, layer.captured)
+    size = load_u32(header)
+    link = load_u32(header + 8)
+    if size < 12 or load_u32(header + 4) != PKTAP_PACKET:
+        return OTHER
+    if link == LINK_PKTAP or link == LINK_USER2 or link == LINK_PPI:
+        return OTHER
+    if left < size:
+        return short_of(found, LINK_CUT, layer.position + size, layer.captured)
+    layer.position += size
+    return read_link(link, layer, found)
+
+
 cdef int read_hdlc(Layer* layer, Packet* found) noexcept nogil:
     """PPP in HDLC (RFC 1662), or Cisco's HDLC."""
     cdef const uint8_t* header = layer.frame + layer.position
@@ -185,6 +251,10 @@ cdef int read_link(uint32_t link, Layer* layer, Packet* found) noexcept nogil:
         return read_wireless(link, layer, found)
     if link == LINK_PPI:
         return read_packet_information(layer, found)
+    if link == LINK_NFLOG:
+        return read_netfilter_log(layer, found)
+    if link == LINK_PKTAP or (link == LINK_USER2 and is_packet_tap(layer)):
+        return read_packet_tap(layer, found)
     if link == LINK_PPP_HDLC or link == LINK_CISCO_HDLC:
         return read_hdlc(layer, found)
     if link == LINK_IPV4:
@@ -229,7 +299,10 @@ cdef int read_part(const Layer* layer, size_t offset, bint more, Packet* found) 
 
 cdef inline bint is_carrier(uint32_t protocol) noexcept nogil:
     """Whether payloads may be in datagrams of this protocol."""
-    return protocol == UDP_PROTOCOL or protocol == TCP_PROTOCOL or is_encapsulation(protocol)
+    return (
+        protocol == UDP_PROTOCOL or protocol == TCP_PROTOCOL or protocol == AUTHENTICATION_PROTOCOL
+        or is_encapsulation(protocol)
+    )
 
 
 cdef int read_ipv4(Layer* layer, Packet* found) noexcept nogil:
@@ -247,7 +320,9 @@ cdef int read_ipv4(Layer* layer, Packet* found) noexcept nogil:
         return short_of(found, IP_VERSION, 4, ip[0] >> 4)
     if header < 20:
         return short_of(found, IP_HEADER_LENGTH, 20, header)
-    if not is_carrier(layer.type):
+    if not is_carrier(layer.type) and (
+        flags & 0x3FFF or (layer.type != PGM_PROTOCOL and layer.type != ESP_PROTOCOL)
+    ):
         return unsupported_protocol(layer.type, found)
     if total == 0:
         total = left  # a sender that leaves cutting to its network card does not know the length yet
@@ -268,7 +343,7 @@ cdef int read_ipv4(Layer* layer, Packet* found) noexcept nogil:
 cdef inline bint is_extension(uint32_t type) noexcept nogil:
     return (
         type == HOP_BY_HOP or type == ROUTING or type == FRAGMENT_HEADER or type == DESTINATION
-        or type == AUTHENTICATION or type == MOBILITY or type == HOST_IDENTITY or type == SHIM6
+        or type == AUTHENTICATION_PROTOCOL or type == MOBILITY or type == HOST_IDENTITY or type == SHIM6
     )
 
 
@@ -283,7 +358,7 @@ cdef int read_extensions(Layer* layer, Packet* found) noexcept nogil:
             return short_of(found, IP_CUT, 8, left)
         if layer.type == FRAGMENT_HEADER:
             length = 8
-        elif layer.type == AUTHENTICATION:
+        elif layer.type == AUTHENTICATION_PROTOCOL:
             length = <size_t>extension[1] * 4 + 8
         else:
             length = <size_t>extension[1] * 8 + 8
@@ -357,6 +432,31 @@ cdef int read_udp(Layer* layer, const uint64_t* ports, Packet* found) noexcept n
     return take_datagram(found, udp, UDP_HEADER, length, left)
 
 
+cdef int read_other_tcp(const Layer* layer, Packet* found) noexcept nogil:
+    """A segment of other ports: UNREAD if it may be of a stream of MSMQ."""
+    cdef const uint8_t* tcp = layer.frame + layer.position
+    cdef size_t space = min(layer.captured, layer.end) - layer.position
+    cdef size_t header
+    if space < TCP_HEADER:
+        return OTHER
+    header = <size_t>(tcp[12] >> 4) * 4
+    if header < TCP_HEADER or header > space:
+        return OTHER
+    set_ports(&found.ends, Transport.TCP, tcp)
+    found.header = tcp
+    found.payload = tcp + header
+    found.size = space - header
+    return UNREAD if may_be_unread(found) else OTHER
+
+
+cdef int read_pgm(const Layer* layer, Packet* found) noexcept nogil:
+    """RFC 3208: the ports, with which its header begins."""
+    if min(layer.captured, layer.end) - layer.position < 4:
+        return OTHER
+    found.header = layer.frame + layer.position
+    return UNREAD
+
+
 cdef int read_tcp(const Layer* layer, const uint64_t* ports, Packet* found) noexcept nogil:
     """RFC 9293: the segment, if it is to or from ``ports`` and its header is there but for options."""
     cdef const uint8_t* tcp = layer.frame + layer.position
@@ -364,7 +464,7 @@ cdef int read_tcp(const Layer* layer, const uint64_t* ports, Packet* found) noex
     cdef size_t space = layer.end - layer.position
     cdef size_t header
     if left >= 4 and space >= 4 and not wanted(ports, tcp):
-        return OTHER
+        return read_other_tcp(layer, found)
     if space < TCP_HEADER:
         return short_of(found, TCP_CUT, TCP_HEADER, space)
     if left < TCP_HEADER:
@@ -399,13 +499,46 @@ cdef int read_ipx(const Layer* layer, const uint64_t* ports, Packet* found) noex
     return take_datagram(found, ipx, IPX_HEADER, length, left)
 
 
+cdef int read_security(Layer* layer, Packet* found) noexcept nogil:
+    """Authentication headers (RFC 4302) and ESP; leaves the position after them and the protocol in ``type``."""
+    cdef const uint8_t* header
+    cdef size_t left, length
+    while layer.type == AUTHENTICATION_PROTOCOL:
+        header = layer.frame + layer.position
+        left = layer.captured - layer.position
+        if left < 8:
+            return short_of(found, IP_CUT, 8, left)
+        length = <size_t>header[1] * 4 + 8
+        if length > left:
+            return short_of(found, IP_CUT, length, left)
+        if length > layer.end - layer.position:
+            return short_of(found, IP_TOTAL_LENGTH, length, layer.end - layer.position)
+        layer.type = header[0]
+        layer.position += length
+    return read_security_payload(layer, found) if layer.type == ESP_PROTOCOL else FOUND
+
+
 cdef int read_transport(Layer* layer, const Ports* ports, Packet* found) noexcept nogil:
     """What an IP packet carries; NEXT if that is an encapsulation."""
+    cdef int status = FOUND
+    if layer.type == AUTHENTICATION_PROTOCOL or layer.type == ESP_PROTOCOL:
+        status = read_security(layer, found)
+        if status != FOUND:
+            return status
     if layer.type == UDP_PROTOCOL:
         return read_udp(layer, ports.udp, found)
     if layer.type == TCP_PROTOCOL:
         return read_tcp(layer, ports.tcp, found)
+    if layer.type == PGM_PROTOCOL:
+        return read_pgm(layer, found)
     return read_by_protocol(layer, found)
+
+
+cdef bint may_hold_tunnel(const Part* part) noexcept nogil:
+    """Whether the first part of a UDP datagram is of an encapsulation that is read."""
+    return is_tunnel_port(network_u16(part.data + 2)) or (
+        part.size >= UDP_HEADER and is_vxlan(part.data + UDP_HEADER, part.size - UDP_HEADER)
+    )
 
 
 cdef bint is_foreign(const Part* part, const Ports* ports, Packet* found) noexcept nogil:
@@ -413,7 +546,7 @@ cdef bint is_foreign(const Part* part, const Ports* ports, Packet* found) noexce
     if part.offset:
         return False
     if part.protocol == UDP_PROTOCOL:
-        return part.size >= 4 and not wanted(ports.udp, part.data) and not is_tunnel_port(network_u16(part.data + 2))
+        return part.size >= 4 and not wanted(ports.udp, part.data) and not may_hold_tunnel(part)
     if part.protocol == TCP_PROTOCOL:
         return part.size >= 4 and not wanted(ports.tcp, part.data)
     return (

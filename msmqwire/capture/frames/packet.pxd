@@ -25,6 +25,7 @@ cdef enum:
 cdef enum:
     TCP_PROTOCOL = 6
     UDP_PROTOCOL = 17
+    PGM_PROTOCOL = 113
 
 
 # A UDP datagram, a TCP segment or an IPX packet in a frame.
@@ -49,6 +50,7 @@ cdef enum:
     PART = -2
     UNSUPPORTED_LINK = -3
     UNSUPPORTED_ENCAPSULATION = -4
+    UNREAD = -6  # as OTHER, and it may be of a stream of MSMQ that is not read: what it carries is in the packet
     NEXT = -5  # between layers: the header that ``Layer.type`` announces comes next
 
 
@@ -65,6 +67,14 @@ cdef enum:
     TCP_HEADER = 20
     IPX_HEADER = 30
     PLAIN_SPACE = 65536 + 14 - 42  # the longest IP packet after its link header, and one byte
+
+
+cdef inline bint may_be_unread(const Packet* found) noexcept nogil:
+    """Whether a segment may be of a stream of MSMQ that is not read: one in sixteen others may as well.
+
+    Its first byte is that of a packet (0x10), of RPC (5) or of a request of HTTP ("P"), which has the same low bits.
+    """
+    return found.size >= 16 and <uint32_t>0x10020 >> (found.payload[0] & 31) & 1
 
 
 cdef inline size_t network_u16(const uint8_t* source) noexcept nogil:

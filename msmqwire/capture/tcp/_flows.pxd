@@ -5,11 +5,12 @@ address of a flow changes only when one is added.
 """
 
 from libc.stddef cimport size_t
-from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 from msmqwire.capture.frames._fragments cimport Fragments
-from msmqwire.capture.frames._frame cimport Origin
+from msmqwire.capture.frames._frame cimport MOST_UNREAD, Origin
 from msmqwire.mqqb.framing cimport BASE_HEADER_SIZE
+from msmqwire.wire.simd cimport wire_folded_product
 
 cdef enum:
     NO_FLOW = 0xFFFFFFFF
@@ -107,6 +108,65 @@ cdef struct FlowTable:
     size_t memory        # bytes that belong to flows
 
 
+# What became of the attempts to connect. The names are OUTCOMES in schema.py.
+cdef enum Outcome:
+    SILENT
+    REFUSED
+    RESET
+    ESTABLISHED
+    CLOSED
+    OUTCOME_COUNT  # how many there are
+
+
+# A pair of ends, one of which tried to connect to the other.
+cdef struct Connection:
+    Endpoints ends       # the lower end first: both directions have the same
+    bint reversed        # the end that tried is the second
+    uint32_t outcome
+    uint32_t next        # of the same bucket, or of the unused ones, or NO_FLOW
+    uint32_t newer       # the connection whose last segment came next, or NO_FLOW
+    uint32_t older
+    uint32_t path        # the encapsulations around the last segment
+    uint32_t attempts    # SYN segments
+    uint32_t first       # sequence number of the first byte after the last of them
+    bint timed           # the first segment
+    int64_t time
+    uint64_t frame
+    Origin last          # of the segments, the one captured last
+
+
+cdef struct ConnectionTable:
+    Connection* entries
+    uint32_t* buckets    # index + 1 of the first of each, 0 for none; as many as the capacity, a power of two
+    size_t capacity
+    size_t count
+    size_t most          # 0: connections are not followed
+    uint32_t unused      # first of a chain through `next`
+    uint32_t newest
+    uint32_t oldest
+
+
+# What streams that are not read are. The names are UNREAD_PROTOCOLS in _unread.pyx.
+cdef enum UnreadKind:
+    NOTHING
+    MSMQ
+    SRMP
+    PGM
+    QMCOMM
+    QMCOMM2
+    QM2QM
+    REMOTE_READ
+    QMMGMT
+    DSCOMM
+    DSCOMM2
+
+
+# Those that were counted
+cdef struct UnreadStreams:
+    size_t count
+    uint64_t[MOST_UNREAD] fingerprints
+
+
 # The fields of StreamStats in stats.py.
 cdef struct StreamCounts:
     uint64_t streams
@@ -135,6 +195,8 @@ cdef struct Streams:
     uint32_t waiting      # the flow whose bytes in order the rows had no space for, or NO_FLOW
     bint no_memory        # was left, once
     Fragments fragments   # incomplete IP datagrams
+    ConnectionTable connections
+    UnreadStreams unread
     StreamCounts counts
 
 
@@ -145,6 +207,44 @@ cdef inline const uint8_t* piece_data(const Piece* piece) noexcept nogil:
 cdef inline uint16_t family_of(const Endpoints* endpoints) noexcept nogil:
     """The address family."""
     return <uint16_t>(endpoints.ports >> 32)
+
+
+cdef inline uint32_t hash_of(const uint64_t* keys, const Endpoints* endpoints) noexcept nogil:
+    """By products with secret factors, which no capture can be made for: whatever it holds, its streams lie apart.
+
+    Keys that are only added do not do this: addresses whose sum or rotation is the same collide under each of them.
+    """
+    cdef uint64_t word = wire_folded_product(endpoints.src[0] ^ keys[0], endpoints.dst[0] ^ keys[1])
+    if endpoints.src[1] | endpoints.dst[1]:
+        word ^= wire_folded_product(endpoints.src[1] ^ keys[2], endpoints.dst[1] ^ keys[3])
+    return <uint32_t>wire_folded_product(word ^ keys[4], endpoints.ports ^ keys[5])
+
+
+cdef inline bint same_endpoints(const Endpoints* one, const Endpoints* other) noexcept nogil:
+    return not (
+        one.ports ^ other.ports | one.src[0] ^ other.src[0] | one.dst[0] ^ other.dst[0]
+        | one.src[1] ^ other.src[1] | one.dst[1] ^ other.dst[1]
+    )
+
+
+cdef inline Endpoints turned(const Endpoints* endpoints) noexcept nogil:
+    """The same ends in the other direction."""
+    cdef Endpoints other
+    other.src[0], other.src[1] = endpoints.dst[0], endpoints.dst[1]
+    other.dst[0], other.dst[1] = endpoints.src[0], endpoints.src[1]
+    other.ports = (
+        endpoints.ports >> 32 << 32 | (endpoints.ports & 0xFFFF) << 16 | (endpoints.ports >> 16 & 0xFFFF)
+    )
+    return other
+
+
+cdef inline bint is_lower(const Endpoints* ends) noexcept nogil:
+    """Whether the sender is the lower end."""
+    if ends.src[0] != ends.dst[0]:
+        return ends.src[0] < ends.dst[0]
+    if ends.src[1] != ends.dst[1]:
+        return ends.src[1] < ends.dst[1]
+    return (ends.ports & 0xFFFF) <= (ends.ports >> 16 & 0xFFFF)
 
 
 cdef inline bint later(const Origin* one, const Origin* other) noexcept nogil:

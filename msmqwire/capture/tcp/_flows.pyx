@@ -5,32 +5,12 @@ from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcmp, memcpy, memset
 
-from msmqwire.wire.simd cimport wire_folded_product
-
 cdef enum:
     FIRST_CAPACITY = 64
     FIRST_PACKET = 4096  # bytes that a packet is given at first: it may never come to what its header says
 
 
 # --- The table ---
-
-
-cdef inline uint32_t hash_of(const uint64_t* keys, const Endpoints* endpoints) noexcept nogil:
-    """By products with secret factors, which no capture can be made for: whatever it holds, its streams lie apart.
-
-    Keys that are only added do not do this: addresses whose sum or rotation is the same collide under each of them.
-    """
-    cdef uint64_t word = wire_folded_product(endpoints.src[0] ^ keys[0], endpoints.dst[0] ^ keys[1])
-    if endpoints.src[1] | endpoints.dst[1]:
-        word ^= wire_folded_product(endpoints.src[1] ^ keys[2], endpoints.dst[1] ^ keys[3])
-    return <uint32_t>wire_folded_product(word ^ keys[4], endpoints.ports ^ keys[5])
-
-
-cdef inline bint same_endpoints(const Endpoints* one, const Endpoints* other) noexcept nogil:
-    return not (
-        one.ports ^ other.ports | one.src[0] ^ other.src[0] | one.dst[0] ^ other.dst[0]
-        | one.src[1] ^ other.src[1] | one.dst[1] ^ other.dst[1]
-    )
 
 
 cdef void start_table(FlowTable* table, uint64_t seed) noexcept nogil:

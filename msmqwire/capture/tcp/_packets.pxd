@@ -11,10 +11,11 @@ from msmqwire.wire.cursor cimport load_u16
 from msmqwire.wire._transport cimport Transport
 
 
-# Bits of the kinds of packets
+# Bits of the kinds of packets, and of the rows of connections
 cdef enum:
     MESSAGE_PACKETS = 1
     SESSION_PACKETS = 2
+    CONNECTION_ROWS = 4
 
 
 cdef inline bint has_room(const Rows* rows, size_t size) noexcept nogil:
@@ -22,11 +23,11 @@ cdef inline bint has_room(const Rows* rows, size_t size) noexcept nogil:
 
     Each BaseHeader may end a run and begin a packet; the rows may be of the files of a run, a packet and these bytes.
     Packets that were assembled may have more bytes than a window: as many as all streams hold end in one, if their last
-    bytes follow each other.
+    bytes follow each other. A segment may end a connection as well.
     """
     return (
-        MOST_PACKETS - rows.packets >= 2 * (size // BASE_HEADER_SIZE + 2) and MOST_FILES - rows.file_count >= 3
-        and rows.path_count < MOST_PATHS and rows.nbytes <= rows.most_bytes
+        MOST_PACKETS - rows.packets > 2 * (size // BASE_HEADER_SIZE + 2) and MOST_FILES - rows.file_count >= 4
+        and MOST_PATHS - rows.path_count >= 2 and rows.nbytes <= rows.most_bytes
     )
 
 

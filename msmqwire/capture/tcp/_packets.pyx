@@ -22,8 +22,10 @@ from msmqwire.mqqb.framing cimport BASE_HEADER_SIZE, FRAMED, NOT_A_PACKET, VERSI
 from msmqwire.wire.simd cimport wire_unlikely
 from msmqwire.wire._transport cimport Transport
 
-# The kinds of packets in TCP streams: messages and their acknowledgments, and packets of sessions
-PACKET_KINDS: dict[str, int] = {"message": MESSAGE_PACKETS, "session": SESSION_PACKETS}
+# The kinds of rows of TCP: messages and their acknowledgments, packets of sessions, and connections
+PACKET_KINDS: dict[str, int] = {
+    "message": MESSAGE_PACKETS, "session": SESSION_PACKETS, "connection": CONNECTION_ROWS
+}
 
 
 cdef enum:

@@ -20,22 +20,25 @@ from libc.string cimport memcmp, memcpy, memset
 
 from msmqwire.capture.frames._fragments cimport frame_of, free_fragments
 from msmqwire.capture.frames._frame cimport (
-    CONFLICT, END_MISSING, EVICTED, GAP, UNANSWERED, UNCOMPARED, UNFINISHED, Counts, Ends, Frame, Origin, origin_of,
+    CONFLICT, END_MISSING, EVICTED, GAP, UNANSWERED, UNCOMPARED, UNFINISHED, Counts, Frame, Origin, origin_of,
 )
 from msmqwire.capture.frames.packet cimport Packet
 from msmqwire.capture.frames._rows cimport Rows, keep_memory
+from msmqwire.capture.tcp._connections cimport (
+    CONNECTION_RECORD, end_connection, free_connections, start_connections, take_attempt,
+)
 from msmqwire.capture.tcp._flows cimport (
     EARLIER_BIT, NO_FLOW, Endpoints, Flow, Piece, Pieces, Streams, add_flow, count_probes, find_flow,
     free_pieces, free_table, hold_piece, move_to_front, piece_data, remove_flow, start_table, take_piece,
+    turned,
 )
 from msmqwire.capture.tcp._packets cimport (
-    MESSAGE_PACKETS, deliver, describe_at, has_room, lose_open, packet_kind
+    CONNECTION_ROWS, MESSAGE_PACKETS, deliver, describe_at, has_room, lose_open, packet_kind
 )
 from msmqwire.columns._payloads cimport Payloads
 from msmqwire.columns.payload_table cimport UNFRAMED, Span, payload_at
 from msmqwire.mqqb.framing cimport BASE_HEADER_SIZE
-from msmqwire.wire._address cimport IPV6
-from msmqwire.wire.cursor cimport load_u32, load_u64
+from msmqwire.wire.cursor cimport load_u32
 from msmqwire.wire.simd cimport wire_bswap32, wire_unlikely
 
 import numpy as np
@@ -221,17 +224,6 @@ cdef void take_unanswered(
         describe_at(counts, flow, origin, CONFLICT, 0, flow.position)
 
 
-cdef inline void read_endpoints(const Packet* found, Endpoints* endpoints) noexcept nogil:
-    cdef const Ends* ends = &found.ends
-    endpoints.ports = <uint64_t>ends.family << 32 | load_u32(found.header)
-    if ends.family == IPV6:
-        endpoints.src[0], endpoints.src[1] = load_u64(ends.src), load_u64(ends.src + 8)
-        endpoints.dst[0], endpoints.dst[1] = load_u64(ends.dst), load_u64(ends.dst + 8)
-    else:
-        endpoints.src[0], endpoints.src[1] = load_u32(ends.src), 0
-        endpoints.dst[0], endpoints.dst[1] = load_u32(ends.dst), 0
-
-
 cdef void begin_stream(Streams* streams, Flow* flow, uint32_t first, bint joined, Counts* counts) noexcept nogil:
     flow.joined = joined
     flow.ended = flow.flushing = flow.searching = False
@@ -275,14 +267,8 @@ cdef bint renew_answered(
     The answer may acknowledge any part of the data in the SYN (RFC 7413). ``answers``: the stream of the other
     direction has just begun with that SYN. False if the rows have no space for the pieces of a stream.
     """
-    cdef Endpoints other
-    cdef Flow* flow
-    other.src[0], other.src[1] = endpoints.dst[0], endpoints.dst[1]
-    other.dst[0], other.dst[1] = endpoints.src[0], endpoints.src[1]
-    other.ports = (
-        endpoints.ports >> 32 << 32 | (endpoints.ports & 0xFFFF) << 16 | (endpoints.ports >> 16 & 0xFFFF)
-    )
-    flow = find_flow(&streams.table, &other)
+    cdef Endpoints other = turned(endpoints)
+    cdef Flow* flow = find_flow(&streams.table, &other)
     if flow == NULL:
         return True
     if is_of_syn(flow, acknowledged) and not renew_stream(streams, flow, flow.next_first, False, rows, counts):
@@ -322,7 +308,7 @@ cdef bint is_away(const Streams* streams, const Flow* flow, uint32_t sequence, s
     return is_before(flow, sequence, size) or (ahead > 0 and <uint32_t>ahead > streams.most_ahead)
 
 
-cdef bint take_segment(
+cdef inline bint take_of_stream(
     Streams* streams, const Frame* frame, const Packet* found, Rows* rows, Counts* counts
 ) noexcept nogil:
     """Add the packets that a segment completes; false if the rows have no space for them: then nothing is changed."""
@@ -380,6 +366,22 @@ cdef bint take_segment(
         begin_stream(streams, flow, sequence, not flags & SYN, counts)
     counts.sums.segments += 1
     add_segment(streams, flow, frame, found, flags, sequence, rows, counts)
+    return True
+
+
+cdef bint take_segment(
+    Streams* streams, const Frame* frame, const Packet* found, Rows* rows, Counts* counts
+) noexcept nogil:
+    """Add the packets that a segment completes, and the connection that it ends.
+
+    False if the rows have no space for them: then nothing is changed.
+    """
+    cdef Endpoints endpoints
+    if not take_of_stream(streams, frame, found, rows, counts):
+        return False
+    if wire_unlikely(streams.connections.most != 0):
+        read_endpoints(found, &endpoints)
+        take_attempt(streams, &endpoints, frame, found, rows, counts)
     return True
 
 
@@ -489,6 +491,10 @@ cdef bint finish_streams(Streams* streams, Rows* rows, Counts* counts) noexcept 
             return False
         drop_unanswered(streams, flow, counts)
         remove_flow(&streams.table, flow)
+    while streams.connections.oldest != NO_FLOW:
+        if not has_room(rows, 0):
+            return False
+        end_connection(streams, &streams.connections.entries[streams.connections.oldest], rows, counts)
     return True
 
 
@@ -508,11 +514,13 @@ cdef class StreamTable:
         self.streams.most_flows = limits.streams
         self.streams.fragments.lifetime = <uint64_t>int(limits.fragment_seconds * 1_000_000_000)
         self.streams.waiting = NO_FLOW
+        start_connections(&self.streams.connections, limits.streams if kinds & <int>CONNECTION_ROWS else 0)
         self.files = []
 
     def __dealloc__(self):
         free_table(&self.streams.table)
         free_fragments(&self.streams.fragments)
+        free_connections(&self.streams.connections)
 
     def counts(self) -> dict[str, int]:
         """The counts so far, by the names of the fields of StreamStats."""
@@ -541,7 +549,9 @@ def packet_kinds(Payloads payloads) -> NDArray[np.uint8]:
     with nogil:
         for i in range(count):
             span = payload_at(&payloads.table, i)
-            if payloads.table.lost != NULL and payloads.table.lost[i] & UNFRAMED:
+            if payloads.table.lost != NULL and payloads.table.lost[i] == <uint32_t>CONNECTION_RECORD:
+                kinds[i] = CONNECTION_ROWS
+            elif payloads.table.lost != NULL and payloads.table.lost[i] & UNFRAMED:
                 kinds[i] = MESSAGE_PACKETS
             elif span.size >= BASE_HEADER_SIZE:
                 kinds[i] = <uint8_t>packet_kind(span.data)

@@ -5,7 +5,8 @@
 ``load`` takes a file, a folder, a glob, a URI, or a list of these. Options:
 
 ``table``
-    The table to read: ``topology`` (default), ``notifications``, ``messages`` or ``sessions``.
+    The table to read: ``topology`` (default), ``notifications``, ``messages``, ``sessions`` or
+    ``connections``.
 ``ports``
     Read payloads of these ports, e.g. ``"1801,1802"``; default: the ports of the table's protocol.
 ``addresses``

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from msmqwire import capture
 from msmqwire.capture import (
-    TABLES,
+    ALL_TABLES,
     CaptureStats,
     Checkpoint,
     ReadOptions,
@@ -58,10 +58,10 @@ class ScanOptions:
 
     def __post_init__(self) -> None:
         if not self.tables:
-            raise ValueError(f"no table requested; there is {', '.join(TABLES)}")
+            raise ValueError(f"no table requested; there is {', '.join(ALL_TABLES)}")
         for table in self.tables:
-            if table not in TABLES:
-                raise ValueError(f"table={table!r} is not one of {', '.join(TABLES)}")
+            if table not in ALL_TABLES:
+                raise ValueError(f"table={table!r} is not one of {', '.join(ALL_TABLES)}")
         if self.mode not in MODES:
             raise ValueError(f"mode={self.mode!r} is not one of {', '.join(MODES)}")
         self.columns(self.tables[0])

@@ -1,0 +1,14 @@
+"""Written by `make build` from the annotations in _connections.pyx; do not edit."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from msmqwire.columns._batch import Batch
+
+def decode_connections(
+    payloads: Any,
+    *,
+    strict: bool = False,
+    columns: Iterable[str] | None = None,
+    out: Batch | None = None,
+) -> Batch: ...
