@@ -53,9 +53,9 @@ def judged_columns(
 
     if not wanted:
         return {}
-    type_, has_type = messages["sender_id_type"][rows], messages.is_present("sender_id_type")[rows]
+    type_, has_type = messages["sender_id_type"][rows], messages.is_valid("sender_id_type")[rows]
     ends, data = gathered(messages["security_id"], rows)
-    has_id = messages.is_present("security_id")[rows]
+    has_id = messages.is_valid("security_id")[rows]
     of_message = np.repeat(np.arange(len(rows)), np.diff(batch.messages))
     columns: dict[str, Any] = {}
     if "security_id" in wanted:

@@ -121,7 +121,7 @@ _RULE = {each: place for place, each in enumerate(RULES, 1)}
 _UNVERIFIED = {each: place for place, each in enumerate(UNVERIFIED, 1)}
 _CREATE, _CHANGE, _DELETE = map(OPERATIONS.index, ("create", "change", "delete"))
 _QUEUE, _MACHINE = map(OBJECTS.index, ("queue", "machine"))
-_PUBLIC = QUEUE_TYPES.index("public")
+_PUBLIC = QUEUE_TYPES.by_name["public"]
 _BAD_VERSION = "bad_version"
 _LONGEST_KEPT = 1024  # characters of a path whose rule is kept: a packet has room for a path of 2 MiB
 
@@ -344,7 +344,7 @@ def judge_batch(
     against = _against_messages(batch, message, senders, versions)
     disregarded = against[message] > 0
     ignored = np.where(disregarded, 0, _ignoring(batch))
-    outcome = np.where(batch.is_present("operation"), _OUTCOME[Outcome.APPLIED], 0)
+    outcome = np.where(batch.is_valid("operation"), _OUTCOME[Outcome.APPLIED], 0)
     outcome[ignored > 0] = _OUTCOME[Outcome.IGNORED]
     outcome[disregarded] = _OUTCOME[Outcome.DISREGARDED]
     return Judgements(
@@ -375,7 +375,7 @@ def _against_messages(
         if known is not None:
             against[is_first & ~known] = _RULE[rule]
     against[~np.isin(version, list(versions))] = _RULE[Rule.VERSION]
-    malformed = (batch.violations & STRICT != 0) | ~batch.is_present("version")
+    malformed = (batch.violations & STRICT != 0) | ~batch.is_valid("version")
     against[message[malformed]] = _RULE[Rule.MALFORMED]
     faults = batch.faults
     against[message[faults["row"][faults["code"] == FAULT_NAMES.index(_BAD_VERSION)]]] = _RULE[Rule.VERSION]
@@ -384,9 +384,9 @@ def _against_messages(
 
 def _disregarding(batch: NotificationBatch) -> NDArray[np.uint8]:
     """The rule by which the message of each update is disregarded because of it, 0 for none ([MS-MQCN] 3.2.5.1)."""
-    operation, is_update = batch["operation"], batch.is_present("master_guid")
-    is_queue = batch.is_present("object") & (batch["object"] == _QUEUE)
-    is_machine = batch.is_present("object") & (batch["object"] == _MACHINE)
+    operation, is_update = batch["operation"], batch.is_valid("master_guid")
+    is_queue = batch.is_valid("object") & (batch["object"] == _QUEUE)
+    is_machine = batch.is_valid("object") & (batch["object"] == _MACHINE)
     created = is_update & is_queue & (operation == _CREATE)
     changed = is_update & is_queue & (operation == _CHANGE)
     against = np.zeros(len(batch), np.uint8)
@@ -405,8 +405,8 @@ def _disregarding(batch: NotificationBatch) -> NDArray[np.uint8]:
 
 def _ignoring(batch: NotificationBatch) -> NDArray[np.uint8]:
     """The rule by which each update is ignored, 0 for none."""
-    operation, is_update = batch["operation"], batch.is_present("master_guid")
-    has_guid, is_machine = batch.is_present("object_guid"), batch["object"] == _MACHINE
+    operation, is_update = batch["operation"], batch.is_valid("master_guid")
+    has_guid, is_machine = batch.is_valid("object_guid"), batch["object"] == _MACHINE
     against = np.zeros(len(batch), np.uint8)
     against[is_update & (operation == _DELETE) & ~has_guid] = _RULE[Rule.NO_GUID]
     against[is_update & is_machine & ~has_guid] = _RULE[Rule.OTHER_MACHINE]
@@ -426,7 +426,7 @@ def _ignoring(batch: NotificationBatch) -> NDArray[np.uint8]:
 def _unverified(batch: NotificationBatch, outcome: NDArray[Any], senders: Senders) -> NDArray[np.uint8]:
     """What is not known of each change that is not disregarded."""
     applied = outcome == _OUTCOME[Outcome.APPLIED]
-    is_event = batch.is_present("domain_controller")
+    is_event = batch.is_valid("domain_controller")
     unknown = np.where(applied, _UNVERIFIED[Unverified.QUEUES], 0)
     unknown[applied & is_event & (batch["operation"] != _DELETE)] = _UNVERIFIED[Unverified.DIRECTORY]
     is_update = (outcome > 0) & ~is_event
@@ -447,7 +447,7 @@ def _first_of_rows(batch: NotificationBatch, propid: int) -> tuple[Any, NDArray[
 
 def _has_path(batch: NotificationBatch) -> NDArray[np.bool_]:
     """The rows of which the queue has a path: PROPID_Q_PATHNAME, or else PathName."""
-    found: NDArray[np.bool_] = batch.is_present("path_name") & (batch["path_name"].length > 0)
+    found: NDArray[np.bool_] = batch.is_valid("path_name") & (batch["path_name"].length > 0)
     _, rows, first = _pathnames(batch)
     found[rows[first]] = True
     return found

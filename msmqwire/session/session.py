@@ -531,7 +531,7 @@ class Session(ABC):
 
     def _has_expired(self, message: mqqb.UserMessage) -> bool:
         lifetime = message.time_to_reach_queue
-        return lifetime != FOREVER and self._current_time() - message.sent_time > lifetime
+        return lifetime != FOREVER and self._current_time() - message.sent_time_seconds > lifetime
 
     def _deliver_transactional(
         self, message: mqqb.UserMessage, transaction: mqqb.TransactionHeader, data: bytes
@@ -574,7 +574,7 @@ class Session(ABC):
         """Give a message to the caller, unless its TimeToBeReceived is over."""
         self._answer(message, message.positive_arrival_ack, acknowledgments.ACK_REACH_QUEUE)
         lifetime = message.time_to_be_received
-        if lifetime != FOREVER and (lifetime == 0 or self._current_time() - message.sent_time > lifetime):
+        if lifetime != FOREVER and (lifetime == 0 or self._current_time() - message.sent_time_seconds > lifetime):
             self._disregard(message, Disregarded.NOT_RECEIVED_IN_TIME)
             self._answer_removal(message, acknowledgments.NACK_RECEIVE_TIMEOUT)
             return
