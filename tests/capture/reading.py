@@ -107,7 +107,7 @@ def rows_of(block: capture.Block) -> list[Row]:
     streamed = columns.is_valid("stream_offset")
     assert np.array_equal(columns["transport"] == Transport.TCP, streamed)
     encapsulated = columns.is_valid("encapsulation")
-    assert np.array_equal(columns["encapsulation"] != 0, encapsulated)
+    assert np.array_equal(columns["encapsulation"] != 255, encapsulated)
     paths = columns.to_arrow().column("encapsulation").to_pylist() if encapsulated.any() else [None] * len(block)
     transports = np.full(len(block), Transport.UDP, np.uint8) if block.transports is None else block.transports
     assert np.array_equal(columns["transport"], transports)
