@@ -23,7 +23,7 @@ Checkable = Callable[[msmqwire.Batch, Workload, int], Columns]
 
 def wire_type(batch: msmqwire.Batch) -> npt.NDArray[np.uint8]:
     """Type as the packet has it; the column counts the names of the enumeration from 0."""
-    return batch["type"] + np.uint8(1)
+    return batch["type"]
 
 
 def request_columns(batch: msmqwire.Batch, *_: object) -> Columns:

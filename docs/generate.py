@@ -10,13 +10,14 @@ from pathlib import Path
 from uuid import UUID
 
 from msmqwire.capture import ALL_TABLES, CAPTURE
-from msmqwire.columns.schema import Column, DataType, Table
+from msmqwire.columns.schema import FAULT, GUID, Column, DataType, ListOf, StructOf, Table
 from msmqwire.discovery.client import TRANSITIONS, Transition
 from msmqwire.formatname.schema import FORMAT_NAMES
 from msmqwire.mqqb._packet import READABLE, SESSION_READABLE
 from msmqwire.mqqb.groups import GROUPS, MESSAGE_DEFAULTS, SESSION_DEFAULTS
 from msmqwire.mqqb.rules import RULES
 from msmqwire.mqqb.schema import MESSAGES, SESSIONS
+from msmqwire.spark.schema import spark_columns
 from msmqwire.wire.codes import FAULTS
 
 HERE = Path(__file__).parent
@@ -30,11 +31,22 @@ INTRODUCTION = """\
 Written by `make docs` from the schemas in the code; do not edit.
 
 A table has the same columns in numpy, Arrow, Parquet, JSON and Spark, in this order. In a table read from a capture the
-columns of [capture](#capture) come first. Types are Arrow's; an `address` is text, a `uuid` is
-`arrow.uuid` in Arrow and lower-case text in Parquet, JSON, CSV and Spark. Spark has neither unsigned integers nor
-nanoseconds: integers are wider there, and `time`, in microseconds, is followed by `time_ns`. A column is null where the
-packet lacks the field. In a row with a fault only `fault`, `unrecognized` and the columns of the capture have values;
-where the fault is [`incomplete`](captures.md#packets-that-lost-bytes), also the columns of the fields before it.
+columns of [capture](#capture) come first.
+
+- numpy is `batch["column"]`: a dtype with its shape, or a class of [Columns](columns.md#what-comes-out). An enumeration
+  has the protocol's own numbers, or numbers of this package where the protocol has none: they stand after the names.
+  255, in `uint16` 65535, stands in rows without a value.
+- Arrow is `batch.to_arrow()`. `guid="uuid"` gives `arrow.uuid`, `guid="text"` text in place of 16 bytes, and
+  `dictionaries=False` strings in place of dictionaries.
+- The bytes of a GUID stand in numpy as on the wire, where its first three numbers are little-endian, and in Arrow in
+  the order of its text.
+- JSON, CSV and Parquet have GUIDs, enumerations and addresses as text.
+- Spark has neither unsigned integers nor nanoseconds: integers are wider there, and a time, in microseconds, is
+  followed by its nanoseconds.
+
+A column is null where the packet lacks the field: `batch.is_valid("column")` is false there. In a row with a fault only
+`fault`, `unrecognized` and the columns of the capture have values; where the fault is
+[`incomplete`](captures.md#packets-that-lost-bytes), also the columns of the fields before it.
 """
 
 AFTERWORD = """\
@@ -49,15 +61,48 @@ specification, `offset` is in bytes from the start of the payload. [Decoding](de
 """
 
 
+def in_numpy(type_: DataType, shape: str = "(n,)") -> str:
+    """The dtype and the shape of ``batch[name]``, or its class; what a list of ``shape`` (m,) has in ``values``."""
+    if type_ is FAULT:
+        return "structured `(faults,)`"
+    if isinstance(type_, ListOf):
+        return f"`ListColumn`, values: {in_numpy(type_.item, '(m,)')}"
+    if isinstance(type_, StructOf):
+        return "; ".join([f"`{name}` {in_numpy(member, shape)}" for name, member in type_.members])
+    if type_.view is not None:
+        return f"`{type_.view.__name__}`"
+    if type_.dtype.subdtype is not None:
+        return f"`{type_.dtype.base}` `{shape.replace(',', ', 16')}`, as on the wire"
+    return f"{'structured' if type_.dtype.names else f'`{type_.dtype}`'} `{shape}`"
+
+
+def in_arrow(type_: DataType) -> str:
+    """The type in ``batch.to_arrow()``."""
+    shown = re.sub(r"dictionary<values=(\w+), indices=(\w+), ordered=0>", r"dictionary<\2, \1>", str(type_.arrow()))
+    return f"`{shown}`" + (", as in text" if type_ is GUID else "")
+
+
+def in_spark(column: Column) -> str:
+    """The type of the column in Spark, and that of the one that follows it, if one does."""
+    return ", ".join(
+        [
+            f"`{each.spark.simpleString()}`" + ("" if each.name == column.name else f" (`{each.name}`)")
+            for each in spark_columns([column])
+        ]
+    )
+
+
 def table(schema: Table) -> Iterator[str]:
     """Section of one table."""
     yield f"## {schema.name}"
     yield ""
     yield f"Source: {schema.section}."
     yield ""
-    yield "| column | type | meaning |"
-    yield "|---|---|---|"
-    yield from (f"| `{column.name}` | `{column.type.name}` | {column.meaning} |" for column in schema.all_columns)
+    yield "| column | numpy | Arrow | Spark | meaning |"
+    yield "|---|---|---|---|---|"
+    for column in schema.all_columns:
+        types = f"{in_numpy(column.type)} | {in_arrow(column.type)} | {in_spark(column)}"
+        yield f"| `{column.name}` | {types} | {column.meaning} |"
     if schema.violations is not None:
         yield ""
         yield "| violation | rule that is broken |"
@@ -237,6 +282,7 @@ def column_names(tables: Iterable[Table]) -> Iterator[str]:
 PACKETS = """\
 \"\"\"The classes of message packets; written by `make docs` from the tables, do not edit.\"\"\"
 
+from datetime import datetime
 from typing import Final, Literal
 from uuid import UUID
 
@@ -275,7 +321,9 @@ def packet_extent(start: bytes) -> int: ...
 
 def keyword(column: Column, default: object) -> str:
     """A keyword of a class of packets, as a parameter of a stub."""
-    kind = column.type.python.replace("bytes", "Buffer") + (" | None" if default is None else "")
+    kind = {"bytes": "Buffer", "datetime": "datetime | int"}.get(column.type.python, column.type.python) + (
+        " | None" if default is None else ""
+    )
     shown = "..." if isinstance(default, UUID) else repr(default)
     return f"{column.name}: {kind}" + ("" if default is ... else f" = {shown}")
 
@@ -306,6 +354,8 @@ def packet_classes() -> Iterator[str]:
     yield PACKETS.rstrip()
     yield from packet_class(MESSAGES, "UserMessage", "MessagePacket", [*keywords, *groups], READABLE)
     yield from (f"    {name}: Final[{group.__name__} | None]" for name, group in GROUPS.items())
+    yield "    sent_time_seconds: Final[int]"
+    yield '    """SentTime, the seconds since 1970"""'
     yield "    acknowledged: Final[Acknowledgment | None]"
     yield from packet_class(SESSIONS, "SessionPacket", "MessagePacket", (), SESSION_READABLE)
     columns = {column.name: column for column in SESSIONS.columns}

@@ -53,9 +53,9 @@ def judged_columns(
 
     if not wanted:
         return {}
-    type_, has_type = messages["sender_id_type"][rows], messages.is_present("sender_id_type")[rows]
+    type_, has_type = messages["sender_id_type"][rows], messages.is_valid("sender_id_type")[rows]
     ends, data = gathered(messages["security_id"], rows)
-    has_id = messages.is_present("security_id")[rows]
+    has_id = messages.is_valid("security_id")[rows]
     of_message = np.repeat(np.arange(len(rows)), np.diff(batch.messages))
     columns: dict[str, Any] = {}
     if "security_id" in wanted:
@@ -64,7 +64,7 @@ def judged_columns(
         known: Any = pa.Array.from_buffers(pa.binary(), len(rows), [None, *map(pa.py_buffer, buffers)])
         columns["security_id"] = known.take(integers(of_message.astype(np.int64), has_id[of_message]))
     if "sender_id_type" in wanted:
-        codes = np.where(has_type, type_ + 1, 0)[of_message]
+        codes = np.where(has_type, type_, 0xFF)[of_message]
         columns["sender_id_type"] = _named(codes, SENDER_ID_TYPES, schema.field("sender_id_type").type)
     if wanted & JUDGED:
         claims = has_type & has_id & names_queue_manager(type_, np.diff(ends))
@@ -80,10 +80,10 @@ def judged_columns(
 
 
 def _named(codes: NDArray[Any], names: tuple[str, ...], type_: pa.DataType) -> Any:
-    """Names by their places, from 1; 0 is null."""
+    """Names by their places; 255 is null."""
     import pyarrow as pa
 
-    indices = integers(codes.astype(np.int8) - np.int8(1), codes != 0)
+    indices = integers(codes.astype(np.int8), codes != 0xFF)
     column: Any = pa.DictionaryArray.from_arrays(indices, _dictionary(names))
     return column if pa.types.is_dictionary(type_) else column.dictionary_decode()
 

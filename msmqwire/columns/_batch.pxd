@@ -22,7 +22,7 @@ cdef class Batch:
     cdef readonly Payloads payloads
     cdef dict buffers        # path of a column -> Buffer
     cdef dict counts         # path of a list's items -> how many there are
-    cdef dict names          # path of an enumeration -> names that this batch brings itself
+    cdef dict own_names      # path of an enumeration -> names that this batch brings itself
     cdef frozenset selected
     cdef Buffer groups       # int32 offsets of the rows of each payload; None where row i is of payload i
     cdef object decoder      # the Decoder that knows where the columns are in ``buffers``; None until they are reserved
@@ -46,6 +46,8 @@ cdef class Batch:
     cdef uint8_t* reserve(self, str path, size_t size) except NULL
     cdef uint8_t* reserve_column(self, str column, size_t size) except? NULL
     cdef uint8_t* data(self, str path) noexcept
+    cdef object column(self, str name)
+    cdef dict names_by_number(self, str name)
     cdef Fault* reserve_faults(self) except NULL
     cdef ArrowNode arrow_tree(self, ArrowForm form)
     cdef tuple validity_of_column(self, ArrowForm form, size_t index, uint32_t bit)

@@ -6,6 +6,8 @@ follows from the table's schema; three walks over the schema make the numpy view
 """
 
 from inspect import signature
+from itertools import pairwise
+from uuid import UUID
 
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, uint8_t, uint32_t
@@ -191,8 +193,8 @@ cdef class Batch:
         self.derive(name)
         return view_of(self, column.type, name, self.length, self.rows_of_payloads())
 
-    def is_present(self, str name) -> NDArray[np.bool_]:
-        """Boolean array: the rows in which the packet carries ``name``; elsewhere the column is null.
+    def is_valid(self, str name) -> NDArray[np.bool_]:
+        """Boolean array: the rows in which the column has a value, as Arrow has it; elsewhere it is null.
 
         ``name`` may be one of the table's ``presence_bits`` as well.
 
@@ -222,6 +224,98 @@ cdef class Batch:
             index = self.table.names.index(name)
             present[wholes["row"]] = wholes["columns"][:, index >> 6] >> np.uint64(index & 63) & 1 != 0
         return present
+
+    def names(self, str name) -> list[str | None]:
+        """The names of an enumeration, a row each; None where the column is null.
+
+        Raises
+        ------
+        KeyError
+            No such column, or it was not requested.
+        TypeError
+            The column has no names.
+        """
+        _hold = Hold(self)
+        numbers = self[name]
+        known = self.names_by_number(name)
+        if known is None:
+            raise TypeError(f"{name!r} is not an enumeration")
+        valid = self.is_valid(name).tolist()
+        return [known[number] if has else None for number, has in zip(numbers.tolist(), valid, strict=True)]
+
+    def uuids(self, str name) -> list[UUID | None] | list[list[UUID] | None]:
+        """The GUIDs of a column, a row each, or a list of them; None where the column is null.
+
+        ``batch[name]`` has their bytes in the order of packets, where the first three numbers of a GUID are
+        little-endian; Arrow has them in the order of the text.
+
+        Raises
+        ------
+        KeyError
+            No such column, or it was not requested.
+        TypeError
+            The column has no GUIDs.
+        """
+        _hold = Hold(self)
+        values = self[name]
+        type_ = self.column(name).type
+        if isinstance(type_, ListOf) and type_.item is GUID:
+            found = guids_of(values.values)
+            found = [found[start:end] for start, end in pairwise(values.offsets.tolist())]
+        elif type_ is GUID:
+            found = guids_of(values)
+        else:
+            raise TypeError(f"{name!r} has no GUIDs")
+        return [value if has else None for value, has in zip(found, self.is_valid(name).tolist(), strict=True)]
+
+    def equals(self, str name, value: object) -> NDArray[np.bool_]:
+        """Boolean array: the rows whose value is ``value``, a name of an enumeration or a ``uuid.UUID``; no null row.
+
+        Raises
+        ------
+        KeyError
+            No such column, or it was not requested.
+        ValueError
+            The enumeration has no such name.
+        TypeError
+            ``value`` is of another type than the column, or the column has neither names nor GUIDs.
+
+        Examples
+        --------
+        >>> from msmqwire import mqsd
+        >>> batch = mqsd.decode_batch([bytes.fromhex("00010000") + bytes(48), b"oops"])
+        >>> batch.equals("type", "request")
+        array([ True, False])
+        """
+        _hold = Hold(self)
+        values = self[name]
+        type_ = self.column(name).type
+        if type_ is GUID:
+            if not isinstance(value, UUID):
+                raise TypeError(f"{name!r} has GUIDs: compare it with a uuid.UUID, not with {value!r}")
+            low, high = np.frombuffer(value.bytes_le, np.uint64)
+            halves = values.view(np.uint64)
+            return (halves[:, 0] == low) & (halves[:, 1] == high) & self.is_valid(name)
+        known = self.names_by_number(name)
+        if known is None:
+            raise TypeError(f"{name!r} has neither names nor GUIDs: compare batch[{name!r}]")
+        if not isinstance(value, str):
+            raise TypeError(f"{name!r} has names: compare it with text, not with {value!r}")
+        numbers = [number for number, each in known.items() if each == value]
+        if type_.names and not numbers:
+            raise ValueError(f"{value!r} is not one of {', '.join(map(repr, type_.names))}")
+        return np.isin(values, numbers)
+
+    cdef object column(self, str name):
+        (column,) = self.table.select([name])
+        return column
+
+    cdef dict names_by_number(self, str name):
+        """The names of an enumeration by their numbers; None for another column."""
+        type_ = self.column(name).type
+        if not isinstance(type_, Enumeration):
+            return None
+        return dict(enumerate(self.own_names[name])) if name in self.own_names else type_.by_number
 
     @property
     def faults(self) -> NDArray[np.void]:
@@ -340,7 +434,7 @@ cdef class Batch:
         batch.length = min(rows, self.length)
         for column in batch.columns:
             self.derive(column)
-        batch.buffers, batch.names = self.buffers, self.names
+        batch.buffers, batch.own_names = self.buffers, self.own_names
         batch.counts = {}
         for path in sorted([path for path in self.counts if path.endswith("[]")], key=len):  # without derived columns
             around = path[:-2].rpartition("[]")
@@ -510,7 +604,7 @@ cdef Batch prepare(object table, Payloads payloads, object columns, Batch out, t
         batch.columns = names
         batch.selected = frozenset(names)
         batch.buffers = {}
-        batch.names = {}
+        batch.own_names = {}
     elif batch.table is not table:
         raise ValueError(f"out= is a batch of {batch.table.name}, not of {table.name}")
     elif batch.columns != names:
@@ -553,6 +647,11 @@ cdef int require_requested(Batch batch, str name) except -1:
     return 0
 
 
+cdef list guids_of(object values):
+    """GUIDs in the order of packets as objects."""
+    return [UUID(bytes_le=value.tobytes()) for value in values]
+
+
 cdef int check_row(Batch batch, Py_ssize_t row) except -1:
     if not 0 <= row < len(batch):
         raise IndexError(f"row {row} of {batch.length}")
@@ -570,7 +669,7 @@ def take_rows(Batch batch, const uint32_t[::1] rows: NDArray[np.uint32], tuple c
         if rows[i] >= batch.length:
             raise IndexError(f"row {rows[i]} of {batch.length}")
     taken.length = <size_t>rows.shape[0]
-    taken.names = batch.names
+    taken.own_names = batch.own_names
     widths = {column.name: column.type.width for column in batch.table.select(columns)}
     if "presence" in batch.buffers:
         widths["presence"] = batch.table.presence_width
@@ -669,7 +768,7 @@ cdef ArrowNode node_of(
         node.children.append(node_of(batch, type_.item, "item", path + "[]", <size_t>length, None, 0, items, plain))
         return node
     if isinstance(type_, Enumeration):
-        names = batch.names[path] if path in batch.names else type_.names
+        names = batch.own_names[path] if path in batch.own_names else type_.names
         return names_node(name, type_, buffer, count, validity, nulls, names, form.dictionaries)
     if type_ is TEXT:
         texts = texts_of_spans(<const TextSpan*>buffer.data, count, &batch.payloads.table, row)

@@ -38,7 +38,6 @@ cdef tuple ascii_of_spans(const TextSpan* spans, size_t count, const PayloadTabl
 cdef tuple texts_of_names(const uint8_t* values, size_t count, tuple names)
 cdef Buffer rows_of_items(const int32_t* offsets, size_t count, const uint32_t* rows)
 cdef tuple fault_fields(const Fault* faults, size_t fault_count, size_t count, tuple fields)
-cdef size_t largest_of(const uint8_t* values, size_t count) noexcept nogil
 cdef Buffer widened(const uint8_t* values, size_t count, size_t width)
 cdef Buffer ends_of_guids(size_t count)
 cdef tuple texts_of(list texts)

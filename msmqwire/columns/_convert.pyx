@@ -107,21 +107,6 @@ cdef Buffer zeros(size_t size):
     return ZEROS if size <= ZEROS.size else allocate_zeroed(size)
 
 
-cdef size_t largest_of(const uint8_t* values, size_t count) noexcept nogil:
-    """The greatest of small numbers, or a number above it that has no further bits."""
-    cdef uint64_t some = 0
-    cdef size_t i = 0
-    while i + 8 <= count:
-        some |= load_u64(values + i)
-        i += 8
-    while i < count:
-        some |= values[i]
-        i += 1
-    some |= some >> 32
-    some |= some >> 16
-    return <size_t>((some | some >> 8) & 0xFF)
-
-
 cdef Buffer widened(const uint8_t* values, size_t count, size_t width):
     """Bytes as integers of 2 or 4 bytes."""
     cdef Buffer wide = allocate(count * width)

@@ -60,7 +60,7 @@ cdef class Encoder:
 
 cdef object unusable(Batch batch, str field, size_t row):
     """The EncodeError of a row that is null, has a fault, or breaks rules; else None."""
-    if batch.is_present("violations")[row]:
+    if batch.is_valid("violations")[row]:
         names = batch.violation_names(<Py_ssize_t>row)
         return EncodeError(field, f"the row has {', '.join(names)}", row) if names else None
     fault = batch.fault(<Py_ssize_t>row)

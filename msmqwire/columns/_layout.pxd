@@ -41,8 +41,10 @@ cdef struct Source:
     uint32_t presence   # a record without this bit has only zeros for the column; 0: it may have any value
     uint32_t bits       # of an incomplete record, one of these says that the column has a value
     uint32_t index      # of the column in its table, or NO_COLUMN
+    uint8_t absent      # every byte of the column in a row without a value: 0, of enumerations 0xFF
+    uint8_t filled
     uint8_t* column
-    size_t zeros        # rows at the start of the column, perhaps of an earlier decoding, that are known to be zeros
+    size_t known        # rows at the start of the column, perhaps of an earlier decoding, all of whose bytes are ``filled``
 
 
 # The items of a list column: one buffer for each member

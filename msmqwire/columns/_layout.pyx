@@ -10,7 +10,7 @@ from msmqwire.wire.cursor cimport load_u16, load_u32, load_u64, store_u32
 from msmqwire.wire.simd cimport wire_prefetch
 
 from msmqwire.columns.fields import enumerators, row_columns, section_names
-from msmqwire.columns.schema import StructOf
+from msmqwire.columns.schema import Enumeration, StructOf
 
 
 cdef enum:
@@ -207,21 +207,34 @@ cdef inline void put_ends(uint8_t* ends, size_t end, size_t count) noexcept nogi
         (<int32_t*>ends)[i + 1] = <int32_t>end
 
 
-cdef inline void put_absent(Source* source, size_t count, size_t row, const Items* lists) noexcept nogil:
-    """The rows of a column for which no record has a value: what is zeros already is not written again."""
-    cdef uint8_t* values = source.column + source.width * row
-    cdef bint is_list = source.form == LIST or source.form == LIST_END
-    cdef size_t end = lists[source.list].count if is_list else 0
-    if end == 0 and row + count <= source.zeros:
+cdef inline void put_bytes(Source* source, uint8_t byte, size_t count, size_t row) noexcept nogil:
+    """Rows all of whose bytes are ``byte``: rows known to have them are not written again."""
+    if byte == source.filled and row + count <= source.known:
         return
-    if is_list:
-        put_ends(values, end, count)
+    memset(source.column + source.width * row, byte, source.width * count)
+    if row == 0:
+        source.filled = byte
+        source.known = count
+    elif byte == source.filled and row <= source.known:
+        source.known = row + count
     else:
-        memset(values, 0, source.width * count)
+        source.known = min(source.known, row)
+
+
+cdef inline void put_absent(Source* source, size_t count, size_t row, const Items* lists) noexcept nogil:
+    """The rows of a column for which no record has a value."""
+    cdef size_t end
+    if source.form != LIST and source.form != LIST_END:
+        put_bytes(source, source.absent, count, row)
+        return
+    end = lists[source.list].count
+    if end == 0 and row + count <= source.known:
+        return
+    put_ends(source.column + source.width * row, end, count)
     if end:
-        source.zeros = min(source.zeros, row)
-    elif row <= source.zeros:
-        source.zeros = row + count
+        source.known = min(source.known, row)
+    elif row <= source.known:
+        source.known = row + count
 
 
 cdef inline void put_column(
@@ -268,7 +281,7 @@ cdef void put_rows(Columns* columns, const void* records, size_t count) noexcept
             continue
         if columns.count > FEW_COLUMNS:
             prefetch_values(source, row + count, count)
-        source.zeros = min(source.zeros, row)
+        source.known = min(source.known, row)
         put_column(source, <uint8_t*>records, columns.stride, count, row, columns.lists, &words)
     columns.rows += count
 
@@ -332,7 +345,7 @@ cdef void hide_incomplete(Columns* columns, size_t first) noexcept nogil:
 
 
 cdef void fill_rows(Columns* columns, const void* record, size_t count) noexcept nogil:
-    """Write ``count`` rows that are alike: all zeros but for values of one byte, without items in their lists.
+    """Write ``count`` rows that are alike: without a value but for values of one byte, without items in their lists.
 
     Columns of a section whose address is NULL are left to the caller, and lists whose count in the record is not 0.
     """
@@ -348,14 +361,12 @@ cdef void fill_rows(Columns* columns, const void* record, size_t count) noexcept
                 put_absent(source, count, row, columns.lists)
                 continue
         elif source.form == VALUE:
-            if at[0] == 0:
-                put_absent(source, count, row, columns.lists)
-                continue
-            memset(source.column + source.width * row, at[0], source.width * count)
+            put_bytes(source, at[0], count, row)
+            continue
         elif (<const uint8_t* const*>at)[0] != NULL:
             put_absent(source, count, row, columns.lists)
             continue
-        source.zeros = min(source.zeros, row)
+        source.known = min(source.known, row)
     columns.rows += count
 
 
@@ -402,9 +413,7 @@ cdef uint64_t largest_number(const Source* source) noexcept nogil:
 cdef uint64_t number_of(const Source* source, const void* record) noexcept nogil:
     """The number that a record has for a column."""
     cdef const uint8_t* at
-    if source.form == VALUE:
-        return (<const uint8_t*>record)[source.place]
-    at = field_of(source, record)
+    at = <const uint8_t*>record + source.place if source.form == VALUE else field_of(source, record)
     if source.form == BITS:
         return load_u32(at) >> source.shift & source.mask
     if source.form == SECONDS or source.width == 4:
@@ -568,6 +577,7 @@ cdef class Layout:
         source.presence = self.presence.get(column, 0)
         source.bits = self.whole.get(column, 0)
         source.index = self.indices.get(column, NO_COLUMN)
+        source.absent = 0xFF if isinstance(self.written.get(column), Enumeration) else 0
         line.source = source
         if form == LIST or form == LIST_END:
             line.members = members_of(column, self.written[column].item)

@@ -29,9 +29,9 @@ Time = Literal[
     "time", "sent_time", "first_time",
 ]
 Uint16 = Literal[
-    "src_port", "dst_port", "base_flags", "security_flags", "message_class", "ack_sequence_number",
-    "recoverable_msg_ack_seq_number", "user_msg_sequence_number", "recoverable_msg_seq_number", "window_size",
-    "internal_flags", "operating_system", "port",
+    "src_port", "dst_port", "base_flags", "security_flags", "message_class", "message_class_name", "body_type_name",
+    "ack_sequence_number", "recoverable_msg_ack_seq_number", "user_msg_sequence_number", "recoverable_msg_seq_number",
+    "window_size", "internal_flags", "operating_system", "port",
 ]
 Uint32 = Literal[
     "connected_network_mask", "violations", "packet_size", "time_to_reach_queue", "time_to_be_received", "message_id",
@@ -48,10 +48,9 @@ Uint8 = Literal[
     "file", "transport", "encapsulation", "type", "version", "enterprise_id", "request_id", "site_id", "correlation_id",
     "responding_site_id", "index", "operation", "object", "object_guid", "master_guid", "sender_id_type", "outcome",
     "rule", "unverified", "kind", "priority", "source_queue_manager", "queue_manager_address", "hop_count",
-    "delivery_mode", "connector_type", "connector_queue_manager", "properties_flags", "message_class_name",
-    "correlation_guid", "body_type_name", "extension_format", "body_format", "debug_queue",
-    "acknowledged_source_queue_manager", "notification", "queue_manager", "client_guid", "server_guid", "guid",
-    "protocol", "queue_type", "suffix",
+    "delivery_mode", "connector_type", "connector_queue_manager", "properties_flags", "correlation_guid",
+    "extension_format", "body_format", "debug_queue", "acknowledged_source_queue_manager", "notification",
+    "queue_manager", "client_guid", "server_guid", "guid", "protocol", "queue_type", "suffix",
 ]
 Utf8 = Literal[
     "sender_sid", "extension_text", "body_text",

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntFlag
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
@@ -161,22 +161,45 @@ def _text(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Enumeration(DataType):
-    """A byte that stands for one of a few names; ``names[value]`` is what a table shows.
+    """A number that stands for one of a few names.
 
-    ``names`` is empty where a batch brings its own (``file`` of a capture).
+    ``numbers`` are those of ``names``: the protocol's own where it has any, else from 0. ``null``, of which all bits
+    are set, stands in rows without a value and is the number of no name. ``names`` is empty where a batch brings its
+    own (``file`` of a capture).
     """
 
     names: tuple[str, ...] = ()
+    numbers: tuple[int, ...] = ()
+    null: int = field(init=False, compare=False)
     name = "string"
-    dtype = np.dtype(np.uint8)
 
     def __post_init__(self) -> None:
         count = len(self.names)
+        numbers = self.numbers or tuple(range(count))
+        dtype = np.dtype(np.uint8 if max(numbers, default=0) < 0xFF else np.uint16)
         vars(self).update(
+            numbers=numbers,
+            dtype=dtype,
+            null=int(np.iinfo(dtype).max),
             # Batches that bring their own names may be put together
             index="int8" if 0 < count < 128 else "int16" if count else "int32",
             python=f"Literal[{', '.join(map(repr, self.names))}]" if count < 9 else "str",
         )
+
+    @classmethod
+    def of(cls, names: Mapping[int, str]) -> Self:
+        """The enumeration of names by their numbers."""
+        return cls(tuple(names.values()), tuple(names))
+
+    @cached_property
+    def by_number(self) -> dict[int, str]:
+        """The names by their numbers."""
+        return dict(zip(self.numbers, self.names, strict=True))
+
+    @cached_property
+    def by_name(self) -> dict[str, int]:
+        """The numbers by their names."""
+        return dict(zip(self.names, self.numbers, strict=True))
 
     def from_json(self, value: Any) -> str:
         """A name, which need not be one of ``names``."""
@@ -289,7 +312,14 @@ UINT32 = Scalar("uint32", np.dtype(np.uint32), "I", in_spark="int64")
 UINT64 = Scalar("uint64", np.dtype(np.uint64), "L", in_spark="decimal")
 INT64 = Scalar("int64", np.dtype(np.int64), "l")
 # In Spark without nanoseconds, beside a column that has them
-TIMESTAMP = Scalar("timestamp[ns, UTC]", np.dtype("M8[ns]"), "tsn:UTC", in_spark="timestamp[us, UTC]", values="counted")
+TIMESTAMP = Scalar(
+    "timestamp[ns, UTC]",
+    np.dtype("M8[ns]"),
+    "tsn:UTC",
+    in_spark="timestamp[us, UTC]",
+    python="datetime",
+    values="counted",
+)
 BOOL = Scalar("bool", np.dtype(np.bool_), python="bool")
 GUID = Guid("uuid", np.dtype((np.uint8, 16)), python="UUID", parse=_guid)
 # Code units of the row's own payload: byte offset from the payload's start, and length in bytes
@@ -309,7 +339,7 @@ FORMAT_NAME = Scalar(
     "format_name", FORMAT_NAME_DTYPE, in_arrow="string", python="FormatName | str", index="int32", in_payload=True
 )
 
-FAULT_CODE = Enumeration(FAULT_NAMES)
+FAULT_CODE = Enumeration(FAULT_NAMES[1:], tuple(range(1, len(FAULT_NAMES))))
 FAULT = StructOf((("code", FAULT_CODE), ("field", Enumeration()), ("offset", UINT32)))
 
 
@@ -334,9 +364,10 @@ class Column:
     @property
     def meaning(self) -> str:
         """``about``, and the values of an enumeration that has few."""
-        names = [name for name in self.type.names if name] if isinstance(self.type, Enumeration) else []
-        few = 0 < len(names) <= 20
-        return f"{self.about}; one of {', '.join(f'`{name}`' for name in names)}" if few else self.about
+        names = self.type.by_number if isinstance(self.type, Enumeration) else {}
+        if not 0 < len(names) <= 20:
+            return self.about
+        return f"{self.about}; one of {', '.join([f'`{name}` ({number})' for number, name in names.items()])}"
 
 
 def present(presence: int, *columns: Column) -> tuple[Column, ...]:

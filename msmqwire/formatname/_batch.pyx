@@ -27,6 +27,7 @@ if False:  # for type checkers: see stubs.py
 cdef enum:
     BLOCK = 32  # texts that are read before their columns are written
     ELEMENTS = 0
+    NO_VALUE = 0xFF  # of an enumeration
 
 
 # The record of a row.
@@ -59,24 +60,36 @@ LAYOUT = Layout(
 )
 
 
-cdef inline uint32_t presence_of(const Name* name) noexcept nogil:
+cdef inline void clear_name(Name* name) noexcept nogil:
+    """A name that cannot be parsed."""
+    memset(name, 0, sizeof(Name))
+    name.kind = name.protocol = name.queue_type = name.suffix = NO_VALUE
+
+
+cdef inline uint32_t presence_of(Name* name) noexcept nogil:
+    """The presence of the parts of a name; enumerations without a value get ``NO_VALUE``."""
     cdef uint32_t presence = DECODED
     if name.kind == KIND_DIRECT:
         presence |= HAS_PROTOCOL | HAS_ADDRESS | HAS_QUEUE_TYPE
     elif name.kind == KIND_PATH_NAME:
         presence |= HAS_ADDRESS | HAS_QUEUE_TYPE
-    elif name.kind == KIND_MULTICAST:
-        presence |= HAS_ADDRESS | HAS_PORT
-    elif name.kind == KIND_MULTIPLE_ELEMENT:
-        presence |= HAS_ELEMENTS
+        name.protocol = NO_VALUE
     else:
-        presence |= HAS_GUID | (HAS_PRIVATE_ID if name.kind == KIND_PRIVATE else 0)
+        name.protocol = name.queue_type = NO_VALUE
+        if name.kind == KIND_MULTICAST:
+            presence |= HAS_ADDRESS | HAS_PORT
+        elif name.kind == KIND_MULTIPLE_ELEMENT:
+            presence |= HAS_ELEMENTS
+        else:
+            presence |= HAS_GUID | (HAS_PRIVATE_ID if name.kind == KIND_PRIVATE else 0)
     if name.queue.length:
         presence |= HAS_QUEUE
     if name.subqueue.length:
         presence |= HAS_SUBQUEUE
     if name.suffix:
         presence |= HAS_SUFFIX
+    else:
+        name.suffix = NO_VALUE
     if name.domain.length:
         presence |= HAS_DOMAIN
     return presence
@@ -126,9 +139,9 @@ cdef class NameDecoder(Decoder):
                 text = payload_at(&source, first + i)
                 rows[i].presence = 0
                 if text.data == NULL:
-                    memset(&rows[i].name, 0, sizeof(Name))
+                    clear_name(&rows[i].name)
                 elif read_name(text, self.options, elements, &element, &rows[i].name, &fault) != 0:
-                    memset(&rows[i].name, 0, sizeof(Name))
+                    clear_name(&rows[i].name)
                     put_fault(&self.columns, &fault, first + i)
                 else:
                     rows[i].presence = presence_of(&rows[i].name)

@@ -52,12 +52,12 @@ cdef dict parts_of(str text, const Name* name):
     has_guid = kind not in (KIND_DIRECT, KIND_MULTICAST, KIND_PATH_NAME)
     address = text_of(text, name.address)
     return {
-        "kind": KINDS[kind],
+        "kind": KINDS.by_number[kind],
         "guid": UUID(bytes_le=name.guid[:GUID_SIZE]) if has_guid else None,
         "private_id": name.private_id if kind == KIND_PRIVATE else None,
-        "protocol": PROTOCOLS[name.protocol] or None,
-        "queue_type": QUEUE_TYPES[name.queue_type] or None,
-        "suffix": SUFFIXES[name.suffix] or None,
+        "protocol": PROTOCOLS.by_number.get(name.protocol),
+        "queue_type": QUEUE_TYPES.by_number.get(name.queue_type),
+        "suffix": SUFFIXES.by_number.get(name.suffix),
         "address": address,
         "computer": address,
         "queue": text_of(text, name.queue),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from enum import IntEnum
 from typing import Literal
 
 from msmqwire.columns.schema import ASCII, GUID, UINT16, UINT32, Column, Enumeration, ListOf, Table
@@ -13,16 +14,15 @@ QueueTypeName = Literal["public", "private", "system"]
 SuffixName = Literal["journal", "deadletter", "deadxact", "xactonly"]
 
 
-def _texts(members: Iterable[str]) -> tuple[str, ...]:
-    """The text forms of an enumeration of the kernel, whose first member stands for none."""
-    names = [name.partition("_")[2].lower() for name in members]
-    return "", *names[1:]
+def _texts(members: Iterable[IntEnum]) -> Enumeration:
+    """The text forms of an enumeration of the kernel, whose member 0 stands for none."""
+    return Enumeration.of({int(each): each.name.partition("_")[2].lower() for each in members if each})
 
 
-KINDS = _texts(NameKind.__members__)
-PROTOCOLS = _texts(NameProtocol.__members__)
-QUEUE_TYPES = _texts(NameQueueType.__members__)
-SUFFIXES = _texts(NameSuffix.__members__)
+KINDS = _texts(NameKind)
+PROTOCOLS = _texts(NameProtocol)
+QUEUE_TYPES = _texts(NameQueueType)
+SUFFIXES = _texts(NameSuffix)
 FIELDS = tuple(field.name.replace("_", ".") for field in Field if field.name)
 
 _TEXTS = {
@@ -60,7 +60,7 @@ FORMAT_NAMES = Table(
     name="format_names",
     section="[MS-MQMQ] 2.1",
     columns=(
-        Column("kind", Enumeration(KINDS), "kind of name"),
+        Column("kind", KINDS, "kind of name"),
         Column(
             "guid",
             GUID,
@@ -68,7 +68,7 @@ FORMAT_NAMES = Table(
             Presence.HAS_GUID,
         ),
         Column("private_id", UINT32, "private name: the number of the queue on its computer", Presence.HAS_PRIVATE_ID),
-        Column("protocol", Enumeration(PROTOCOLS), "direct name: Protocol", Presence.HAS_PROTOCOL),
+        Column("protocol", PROTOCOLS, "direct name: Protocol", Presence.HAS_PROTOCOL),
         Column(
             "address",
             ASCII,
@@ -78,13 +78,13 @@ FORMAT_NAMES = Table(
         Column("port", UINT16, "multicast name: Port", Presence.HAS_PORT),
         Column(
             "queue_type",
-            Enumeration(QUEUE_TYPES),
+            QUEUE_TYPES,
             "direct or path name: the group of queues of the computer",
             Presence.HAS_QUEUE_TYPE,
         ),
         Column("queue", ASCII, "direct or path name: QueueName without Subqueue", Presence.HAS_QUEUE),
         Column("subqueue", ASCII, "direct or path name: Subqueue", Presence.HAS_SUBQUEUE),
-        Column("suffix", Enumeration(SUFFIXES), "the journal or dead-letter queue of the name", Presence.HAS_SUFFIX),
+        Column("suffix", SUFFIXES, "the journal or dead-letter queue of the name", Presence.HAS_SUFFIX),
         Column("domain", ASCII, "distribution list name: DomainName", Presence.HAS_DOMAIN),
         Column("elements", ListOf(ASCII, SMALLEST_ELEMENT), "multiple-element name: its names", Presence.HAS_ELEMENTS),
     ),

@@ -120,7 +120,7 @@ def _are_joined(batch: pa.RecordBatch, block: Block) -> NDArray[np.bool_]:
     if lost is not None:
         # The rows of a table are in the order of the block
         rows = np.flatnonzero(truths(batch.column("unrecognized").is_valid()))
-        joined[rows] = block.capture.is_present("joined")[lost & UNFRAMED_BIT != 0]
+        joined[rows] = block.capture.is_valid("joined")[lost & UNFRAMED_BIT != 0]
     return joined
 
 

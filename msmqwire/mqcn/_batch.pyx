@@ -44,6 +44,7 @@ cdef enum:
 
 cdef enum:
     RESERVED_SIZE = COUNT_AT - RESERVED_AT
+    NO_VALUE = 0xFF  # of an enumeration; NO_OBJECT - 1
 
 cdef uint8_t[16] ZEROS
 memset(ZEROS, 0, sizeof(ZEROS))
@@ -85,6 +86,8 @@ cdef inline void put_bare(Change* change, uint32_t version, uint32_t violations,
     change.sections[MASTER_GUID] = ZEROS
     change.counts[PROPERTIES] = <uint32_t>properties
     change.codes[VERSION] = <uint8_t>version
+    change.codes[OPERATION] = NO_VALUE
+    change.codes[OBJECT] = NO_VALUE
 
 
 cdef inline void set_head(Change* change, uint32_t index, const uint8_t* data, const Update* update) noexcept nogil:
@@ -115,7 +118,7 @@ cdef inline void set_rest(Change* change, const Update* update, size_t propertie
         DECODED | HAS_CHANGE | HAS_UPDATE | has_object * HAS_OBJECT | (HAS_GUID if update.use_guid else HAS_PATH)
         | (HAS_RESERVED if change.parts[RESERVED].length else 0)
     )
-    change.codes[OBJECT] = <uint8_t>(update.object - has_object)
+    change.codes[OBJECT] = <uint8_t>(update.object - 1)
     change.counts[PROPERTIES] = <uint32_t>properties
     change.violations = update.violations
 

@@ -5,7 +5,7 @@
 """
 
 from libc.stddef cimport size_t
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t
 from libc.string cimport memcpy, memset
 
 from msmqwire.columns._batch cimport Batch
@@ -13,8 +13,8 @@ from msmqwire.columns._buffer cimport Buffer, allocate, buffer_of_bytes
 from msmqwire.columns._convert cimport TextSpan, bytes_of_spans
 from msmqwire.columns.payload_table cimport PayloadTable, payload_at
 from msmqwire.properties._lookup cimport (
-    KIND_BLOB, KIND_CLSID_VECTOR, KIND_LPWSTR, KIND_LPWSTR_VECTOR, KIND_NONE, KIND_UI1_VECTOR,
-    KIND_UI4_VECTOR, property_kind, property_place,
+    KIND_BLOB, KIND_CLSID_VECTOR, KIND_COUNT, KIND_LPWSTR, KIND_LPWSTR_VECTOR, KIND_NONE, KIND_UI1_VECTOR,
+    KIND_UI4_VECTOR, property_kind,
 )
 from msmqwire.propvariant._codec cimport COUNT_SIZE, dtype_of, load_number, text_size
 from msmqwire.wire.cursor cimport load_u32
@@ -23,8 +23,11 @@ import numpy as np
 
 from msmqwire.columns.views import SPAN_DTYPE, BytesColumn, ListColumn, TextColumn
 from msmqwire.mqcn.values import PropertyColumn
+from msmqwire.properties.table import KINDS
 
-cdef uint8_t[17] MEMBER_OF  # by Kind
+cdef uint16_t[KIND_COUNT] TYPE_OF
+TYPE_OF[:] = KINDS
+cdef uint8_t[KIND_COUNT] MEMBER_OF
 MEMBER_OF[:] = [
     0, IS_INT, IS_INT, IS_INT, IS_INT, IS_INT, IS_INT, IS_INT, IS_INT, IS_INT, IS_GUID, IS_BYTES, IS_BYTES, IS_INTS,
     IS_GUIDS, IS_TEXT, IS_TEXTS,
@@ -33,8 +36,9 @@ MEMBER_OF[:] = [
 
 # The members of properties; those that are lists count their items.
 cdef struct Members:
-    uint8_t* name
-    uint8_t* type
+    const uint8_t* ids
+    uint16_t* name
+    uint16_t* type
     uint8_t* presence
     int64_t* int_
     TextSpan* text
@@ -51,22 +55,24 @@ cdef struct Members:
     size_t text_count
 
 
-cdef void name_members(const uint8_t* ids, const TextSpan* values, size_t count, Members* members) noexcept nogil:
+cdef void name_members(const TextSpan* values, size_t count, Members* members) noexcept nogil:
     """Names, types and presence, and the numbers of items in lists (of texts: at most)."""
     cdef size_t j
     cdef size_t size
     cdef uint32_t propid
+    cdef uint8_t kind
     for j in range(count):
-        propid = load_u32(ids + 4 * j)
-        members.name[j] = property_place(propid)
-        members.type[j] = property_kind(propid)
-        members.presence[j] = MEMBER_OF[members.type[j]]
+        propid = load_u32(members.ids + 4 * j)
+        kind = property_kind(propid)
+        members.name[j] = <uint16_t>propid  # below PROPID_LIMIT, as its kind is known
+        members.type[j] = TYPE_OF[kind]
+        members.presence[j] = MEMBER_OF[kind]
         size = values[j].length - COUNT_SIZE
-        if members.type[j] == KIND_UI4_VECTOR:
+        if kind == KIND_UI4_VECTOR:
             members.int_count += size // 4
-        elif members.type[j] == KIND_CLSID_VECTOR:
+        elif kind == KIND_CLSID_VECTOR:
             members.guid_count += size // 16
-        elif members.type[j] == KIND_LPWSTR_VECTOR:
+        elif kind == KIND_LPWSTR_VECTOR:
             members.text_count += size // 2
 
 
@@ -97,7 +103,7 @@ cdef void put_members(const uint8_t* data, TextSpan value, size_t j, Members* me
     cdef const uint8_t* start = data + value.offset
     nothing.offset = 0
     nothing.length = 0
-    members.int_[j] = load_number(members.type[j], start) if member == IS_INT else 0
+    members.int_[j] = load_number(property_kind(load_u32(members.ids + 4 * j)), start) if member == IS_INT else 0
     members.text[j] = nothing
     members.bytes[j] = nothing
     if member == IS_GUID:
@@ -143,10 +149,11 @@ cdef int derive_members(Batch batch) except -1:
     cdef size_t count = batch.counts["properties[]"]
     cdef const TextSpan* values = <const TextSpan*>batch.data("properties[].value")
     memset(&members, 0, sizeof(members))
-    members.name = batch.reserve("properties[].name", count)
-    members.type = batch.reserve("properties[].type", count)
+    members.ids = batch.data("properties[].id")
+    members.name = <uint16_t*>batch.reserve("properties[].name", 2 * count)
+    members.type = <uint16_t*>batch.reserve("properties[].type", 2 * count)
     members.presence = batch.reserve("properties[]?", count)
-    name_members(batch.data("properties[].id"), values, count, &members)
+    name_members(values, count, &members)
     members.int_ = <int64_t*>batch.reserve("properties[].int", 8 * count)
     members.text = <TextSpan*>batch.reserve("properties[].text", sizeof(TextSpan) * count)
     members.guid = batch.reserve("properties[].guid", 16 * count)

@@ -56,8 +56,8 @@ VALUES = (
 _PROPERTY = StructOf(
     (
         ("id", UINT32),
-        ("name", Enumeration(("", *(row.name for row in NUMBERED)))),
-        ("type", Enumeration(("", *(TYPE_NAMES[vt] for vt in KINDS if vt)))),
+        ("name", Enumeration.of({row.number: row.name for row in NUMBERED})),
+        ("type", Enumeration.of({vt: TYPE_NAMES[vt] for vt in KINDS if vt})),
         *VALUES,
     ),
     presence=(0, 0, 0, *(1 << place for place in range(len(VALUES)))),

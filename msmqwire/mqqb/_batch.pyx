@@ -110,7 +110,7 @@ cdef class MessageBatch(Batch):
         cdef const uint32_t[::1] chosen
         if not (self.wants("notification") and self.wants("body")):
             raise KeyError("the columns notification and body are needed, and were not requested")
-        to_notify_queue = np.flatnonzero(self.is_present("notification"))
+        to_notify_queue = np.flatnonzero(self.is_valid("notification"))
         plain = self["notification"][to_notify_queue] == PLAIN
         rows = chosen = to_notify_queue[plain].astype(np.uint32)
         spans = allocate(<size_t>len(rows) * sizeof(Span))

@@ -5,7 +5,7 @@ lacks bytes is copied, so that its columns can be loaded: columns/_layout.pyx te
 """
 
 from libc.stddef cimport size_t
-from libc.stdint cimport uint8_t, uint32_t
+from libc.stdint cimport uint8_t, uint16_t, uint32_t
 from libc.string cimport memcpy, memset
 
 from msmqwire.mqqb.framing cimport (
@@ -15,12 +15,12 @@ from msmqwire.mqqb._kernel cimport (
     ADDRESS_FIELD_COUNT, ADDRESS_HEADER, ADDRESS_HEADER_SIZE, ADMIN_QUEUE, BASE, BASE_HEADER_FLAGS_AT, COMPOUND,
     CONNECTION_PARAMETERS, ESTABLISH, ESTABLISH_CONNECTION, HAS_ADMIN, HAS_COMPOUND, HAS_MESSAGE_CLASS, HAS_PROPERTIES,
     HAS_SECURITY, HAS_SENDER_ID_TYPE, HAS_SESSION, HAS_TRANSACTION, HAS_WINDOW, INTERNAL_HEADER_FLAGS_AT, IS_ESTABLISH,
-    IS_PACKET, IS_PARAMETERS, IS_PING, IS_SESSION_ACK, KIND, MESSAGE_CLASS, MESSAGE_CLASS_AT, NO_MESSAGE_CLASS, PADDING,
+    IS_PACKET, IS_PARAMETERS, IS_PING, IS_SESSION_ACK, KIND, MESSAGE_CLASS, MESSAGE_CLASS_AT, PADDING,
     PARAMETERS, PING, PINGED, PING_SIGNATURE_AT, PROPERTIES, QUEUE_COUNT, REFUSED, SECURITY, SENDER, SESSION,
     SESSION_ACK, SESSION_HEADER_WINDOW_SIZE_AT, SIGNATURE_AT, TRANSACTION, USER, WINDOW, WINDOW_SIZE_AT, Field, Packet,
     clear_packet, padded, read_base_header,
 )
-from msmqwire.mqqb.message._kernel cimport message_class_place, named, read_headers
+from msmqwire.mqqb.message._kernel cimport is_message_class, named, read_headers
 from msmqwire.mqqb.session._kernel cimport (
     ESTABLISH_SIZE, INTERNAL_FIXED_SIZE, INTERNAL_HEADER_SIZE, PACKET_ESTABLISH, PACKET_PARAMETERS, PACKET_REFUSED,
     PACKET_SESSION_ACK, PACKET_TYPE_BITS, PARAMETERS_SIZE, PING_SIGNATURE, PING_SIZE, is_ping,
@@ -90,16 +90,15 @@ cdef void keep_cut_header(const uint8_t* data, Packet* packet, const Fault* faul
 cdef void derive_whole(Packet* packet, const CutHeader* header) noexcept nogil:
     """Values that the reader derives from a header only after the fields that follow it."""
     cdef const uint8_t* section = packet.sections[SECURITY]
-    cdef uint8_t place
-    if packet.presence & HAS_SECURITY and (section != header.data or header.size >= 2) and section[0] & 0xF <= 2:
+    cdef uint32_t message_class
+    if packet.presence & HAS_SECURITY and (section != header.data or header.size >= 2):
         packet.codes[SENDER] = section[0] & 0xF
-        packet.presence |= HAS_SENDER_ID_TYPE
+        packet.presence |= HAS_SENDER_ID_TYPE if section[0] & 0xF <= 2 else 0
     section = packet.sections[PROPERTIES]
     if packet.presence & HAS_PROPERTIES and (section != header.data or header.size >= 4):
-        place = message_class_place(load_u16(section + MESSAGE_CLASS_AT))
-        if place != NO_MESSAGE_CLASS:
-            packet.codes[MESSAGE_CLASS] = place
-            packet.presence |= HAS_MESSAGE_CLASS
+        message_class = load_u16(section + MESSAGE_CLASS_AT)
+        packet.numbers[MESSAGE_CLASS] = <uint16_t>message_class
+        packet.presence |= HAS_MESSAGE_CLASS if is_message_class(message_class) else 0
     packet.presence |= named(&packet.queues[ADMIN_QUEUE], HAS_ADMIN)
 
 

@@ -1,7 +1,7 @@
 """Declarations of all modules of MS-MQQB: fields, violations, presence, and the record of a packet."""
 
 from libc.stddef cimport size_t
-from libc.stdint cimport uint8_t, uint32_t
+from libc.stdint cimport uint8_t, uint16_t, uint32_t
 from libc.string cimport memset
 
 from msmqwire.columns._convert cimport TextSpan
@@ -221,7 +221,6 @@ cdef enum:
     KIND
     DELIVERY
     SENDER
-    MESSAGE_CLASS
     NOTIFICATION
     REFUSED
     CODE_COUNT
@@ -251,6 +250,11 @@ cdef enum:
     MULTI_QUEUE_SIGNATURE
     TRAILING
     PART_COUNT
+
+# Places in ``numbers`` of a record
+cdef enum:
+    MESSAGE_CLASS
+    NUMBER_COUNT
 
 cdef enum MessageKind:
     USER_MESSAGE
@@ -333,7 +337,6 @@ cdef enum SoapSectionId:
 
 cdef enum:
     SIGNATURE_HEADER_ID = 0x015E
-    NO_MESSAGE_CLASS = 0xFF
 
 
 # A packet that was read, or one to be written; its first members are as columns/_layout.pxd says
@@ -341,7 +344,8 @@ cdef struct Packet:
     uint32_t presence
     uint32_t violations
     const uint8_t* sections[SECTION_COUNT]
-    uint8_t[CODE_COUNT] codes
+    uint8_t[CODE_COUNT] codes        # of the enumerations of columns
+    uint16_t[NUMBER_COUNT] numbers
     size_t size                      # PacketSize
     size_t extent                    # bytes of the packet and of the SessionHeader after it
     size_t end                       # of its last header, without padding
@@ -374,7 +378,9 @@ cdef inline void clear_packet(Packet* packet) noexcept nogil:
     blank_sections(packet)
     packet.presence = 0
     packet.violations = 0
-    memset(packet.codes, 0, sizeof(packet.codes))
+    memset(packet.codes, 0xFF, sizeof(packet.codes))
+    packet.codes[REFUSED] = False
+    memset(packet.numbers, 0xFF, sizeof(packet.numbers))
     packet.size = 0
     packet.extent = 0
     packet.end = 0

@@ -1,5 +1,6 @@
 """The classes of message packets; written by `make docs` from the tables, do not edit."""
 
+from datetime import datetime
 from typing import Final, Literal
 from uuid import UUID
 
@@ -37,7 +38,7 @@ class UserMessage(MessagePacket):
         source_queue_manager: UUID = ...,
         queue_manager_address: UUID = ...,
         time_to_be_received: int = 4294967295,
-        sent_time: int = 0,
+        sent_time: datetime | int = 0,
         message_id: int = 0,
         hop_count: int = 0,
         delivery_mode: Literal['express', 'recoverable'] = 'express',
@@ -93,7 +94,7 @@ class UserMessage(MessagePacket):
     """QueueManagerAddress: the destination's, zeros for a direct name"""
     time_to_be_received: Final[int]
     """TimeToBeReceived in seconds; 4294967295 is for ever"""
-    sent_time: Final[int]
+    sent_time: Final[datetime]
     """SentTime, to the second"""
     message_id: Final[int]
     """MessageID"""
@@ -181,6 +182,8 @@ class UserMessage(MessagePacket):
     soap: Final[SoapHeader | None]
     multi_queue: Final[MultiQueueFormatHeader | None]
     session: Final[SessionHeader | None]
+    sent_time_seconds: Final[int]
+    """SentTime, the seconds since 1970"""
     acknowledged: Final[Acknowledgment | None]
 
 class SessionPacket(MessagePacket):

@@ -142,8 +142,9 @@ cdef class UserMessage(MessagePacket):
         0 to 7; 3, for a transactional message 0.
     time_to_reach_queue, time_to_be_received : int
         Seconds; for ever unless given.
-    sent_time : int
-        Seconds since 1970.
+    sent_time : datetime or int
+        With a time zone, cut to whole seconds; or seconds since 1970. The attribute is a datetime in UTC, the number
+        is ``sent_time_seconds``.
     delivery_mode : {"express", "recoverable"}
         Recoverable for a transactional message.
     encryption_algorithm : int
@@ -193,7 +194,7 @@ cdef class UserMessage(MessagePacket):
         attach(self, builder.packed())
 
     def __getattr__(self, str name):
-        if name in READABLE:
+        if name in READABLE or name == "sent_time_seconds":
             return value_of(&self.header, self.owner, self.data, name, False)
         if name in GROUPS:
             return group_of(self, GROUPS[name]) if self.header.presence & <uint32_t>GROUP_BITS[name] else None
@@ -205,7 +206,7 @@ cdef class UserMessage(MessagePacket):
         return group_of(self, Acknowledgment) if self.header.presence & HAS_ACKNOWLEDGED else None
 
     def _readable(self):
-        return [*READABLE, *GROUPS]
+        return [*READABLE, "sent_time_seconds", *GROUPS]
 
     def _parts(self):
         """The keywords that build it: the values that differ from their defaults."""
@@ -219,7 +220,7 @@ cdef class UserMessage(MessagePacket):
         for name, default in defaults.items():
             value = getattr(self, name)
             value = bytes(value) if isinstance(value, memoryview) else value
-            if value != default:
+            if (self.sent_time_seconds if name == "sent_time" else value) != default:
                 yield name, value
         for name, group in groups.items():
             if group is not None:

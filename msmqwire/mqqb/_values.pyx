@@ -4,6 +4,7 @@ A column's type says what a value is: a number, a flag, a name of an enumeration
 format name of ``msmqwire.formatname``.
 """
 
+from datetime import UTC, datetime, timedelta
 from operator import index
 
 from cpython.bytearray cimport PyByteArray_AS_STRING
@@ -37,7 +38,7 @@ import numpy as np
 
 from msmqwire.errors import EncodeError, FormatNameError
 
-from msmqwire.columns.schema import BOOL, BYTES, FORMAT_NAME, GUID, TEXT, Enumeration
+from msmqwire.columns.schema import BOOL, BYTES, FORMAT_NAME, GUID, TEXT, TIMESTAMP, UINT32, Enumeration
 from msmqwire.formatname import DirectName, DistributionListName, PrivateName, PublicName, parse
 from msmqwire.formatname.model import sent_name
 from msmqwire.mqqb._layout import MESSAGE_LAYOUT, SESSION_LAYOUT
@@ -50,20 +51,22 @@ cdef class Place:
     cdef Source source
     cdef uint32_t presence
     cdef object type
-    cdef tuple names     # of an enumeration
 
-    def __cinit__(self, column, Layout layout):
+    def __cinit__(self, column, Layout layout, object type_=None):
         self.source = layout.source(column.name)
         self.presence = column.presence
-        self.type = column.type
-        self.names = column.type.names if isinstance(column.type, Enumeration) else None
+        self.type = type_ or column.type
 
 
 cdef dict MESSAGE_PLACES = {
     column.name: Place(column, MESSAGE_LAYOUT) for column in MESSAGES.columns if not column.derived
 }
+# The number that the time is on the wire
+MESSAGE_PLACES["sent_time_seconds"] = Place(MESSAGES.select(["sent_time"])[0], MESSAGE_LAYOUT, UINT32)
 cdef dict SESSION_PLACES = {column.name: Place(column, SESSION_LAYOUT) for column in SESSIONS.columns}
 
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+cdef object SECOND = timedelta(seconds=1)
 OF_BODY = ("body_format", "body_text")
 OF_EXTENSION = ("extension_format", "extension_text")
 cdef uint32_t[QUEUE_COUNT] QUEUE_PRESENCE
@@ -114,8 +117,10 @@ cdef object value_of(const Packet* packet, object owner, const uint8_t* data, st
     if place.type is GUID:
         return guid_from_bytes(field_of(&place.source, packet))
     number = number_of(&place.source, packet)
-    if place.names is not None:
-        return place.names[number]
+    if isinstance(place.type, Enumeration):
+        return place.type.by_number[number]
+    if place.type is TIMESTAMP:
+        return datetime.fromtimestamp(number, UTC)
     return number != 0 if place.type is BOOL else number
 
 
@@ -195,7 +200,7 @@ cdef class Builder:
             guid_to_bytes(value, name, guid)
             memcpy(field_of(&place.source, &self.draft.packet), guid, 16)
         else:
-            number = encodable_number(name, place.names, value, largest_number(&place.source))
+            number = encodable_number(name, place.type, value, largest_number(&place.source))
             store_number(&place.source, &self.draft.packet, number)
         return 0
 
@@ -330,11 +335,15 @@ cdef object encodable_view(str name, object data):
         raise EncodeError(name, f"must be bytes, not {type(data).__name__}") from None
 
 
-cdef uint64_t encodable_number(str name, tuple names, object value, uint64_t largest) except? 0xFFFFFFFFFFFFFFFF:
-    if names is not None:
-        if value not in names:
-            raise EncodeError(name, f"{value!r} is not one of {', '.join(map(repr, names))}")
-        return names.index(value)
+cdef uint64_t encodable_number(str name, object type_, object value, uint64_t largest) except? 0xFFFFFFFFFFFFFFFF:
+    if isinstance(type_, Enumeration):
+        if value not in type_.names:
+            raise EncodeError(name, f"{value!r} is not one of {', '.join(map(repr, type_.names))}")
+        return type_.by_name[value]
+    if type_ is TIMESTAMP and isinstance(value, datetime):
+        if value.utcoffset() is None:
+            raise EncodeError(name, f"{value!r} has no time zone")
+        value = (value - EPOCH) // SECOND
     try:
         number = index(bool(value) if isinstance(value, np.bool_) else value)
     except TypeError:

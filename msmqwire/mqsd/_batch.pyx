@@ -14,8 +14,8 @@ from msmqwire.columns._payloads cimport Payloads
 from msmqwire.columns.payload_table cimport PayloadTable, Span, payload_at
 from msmqwire.mqsd._kernel cimport (
     CORRELATION_ID_AT, CUT_SIZE, ENTERPRISE_ID_AT, HAS_REMOTE, HAS_REPLY, HAS_REQUEST, NETWORKS, REPLY, REPLY_FIELDS,
-    REQUEST_FIELDS, REQUEST_ID_AT, RESPONDING_SITE, SERVERS, SITE_ID_AT, TYPE, RowColumns, ServerColumns, Topology,
-    clear_topology, copy_networks, is_plain_request, read_incomplete, read_plain_reply, read_topology,
+    REQUEST, REQUEST_FIELDS, REQUEST_ID_AT, RESPONDING_SITE, SERVERS, SITE_ID_AT, TYPE, RowColumns, ServerColumns,
+    Topology, clear_topology, copy_networks, is_plain_request, read_incomplete, read_plain_reply, read_topology,
 )
 from msmqwire.wire._fault cimport Fault
 from msmqwire.wire.simd cimport wire_unlikely
@@ -89,6 +89,7 @@ cdef class TopologyDecoder(Decoder):
         if row != start:
             clear_topology(&packet)
             packet.presence = DECODED | HAS_REQUEST
+            packet.codes[TYPE] = REQUEST
             packet.sections[REQUEST_FIELDS] = NULL
             packet.counts[SERVERS] = 0
             fill_rows(&self.columns, &packet, row - start)
@@ -137,7 +138,7 @@ cdef class TopologyDecoder(Decoder):
             memset(to.connected_network_mask + start, 0, 4 * (row - start))
             clear_topology(&alike)
             alike.presence = DECODED | HAS_REPLY | HAS_REMOTE
-            alike.codes[TYPE] = REPLY - 1
+            alike.codes[TYPE] = REPLY
             alike.sections[REPLY_FIELDS] = NULL
             alike.sections[RESPONDING_SITE] = NULL
             alike.counts[NETWORKS] = 1

@@ -12,7 +12,7 @@ from msmqwire.columns._encoded cimport (
 from msmqwire.columns._layout cimport find_columns
 from msmqwire.columns.payload_table cimport PayloadTable, payload_at
 from msmqwire.mqsd._kernel cimport (
-    CLOSING_SIZE, DIRECTORY_SERVICE_SERVER_SIZE_AT, FLAGS_SIZE, IPX_NETWORKS_AT, REPLY, REPLY_FIXED_SIZE, REQUEST,
+    CLOSING_SIZE, DIRECTORY_SERVICE_SERVER_SIZE_AT, FLAGS_SIZE, HAS_REQUEST, IPX_NETWORKS_AT, REPLY, REPLY_FIXED_SIZE, REQUEST,
     Field, RowColumns, ServerColumns, write_flags, write_reply, write_request,
 )
 from msmqwire.wire.cursor cimport store_u32
@@ -90,7 +90,7 @@ cdef inline size_t write_row(
     cdef size_t first
     if wire_unlikely(not rows.columns.presence[row] & DECODED or rows.columns.violations[row]):
         return 0
-    if rows.columns.type[row] != REQUEST - 1:
+    if not rows.columns.presence[row] & HAS_REQUEST:
         return write_reply_row(rows, row, payload_at(payloads, row).data, target) if rows.replies else 0
     if wire_unlikely(not rows.requests):
         return 0
@@ -140,7 +140,7 @@ cdef class TopologyEncoder(Encoder):
         return IPX_NETWORKS_AT * batch.length + lists + payload_bytes(batch)
 
     cdef object refusal(self, size_t row):
-        cdef bint request = self.rows.columns.type[row] == REQUEST - 1
+        cdef bint request = self.rows.columns.presence[row] & HAS_REQUEST
         cdef Field field = Field.EnterpriseID if request else Field.CorrelationID
         error = unusable(self.batch, FIELDS[Field.Type], row)
         if error is not None:

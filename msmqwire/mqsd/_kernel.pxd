@@ -120,6 +120,7 @@ cdef struct RowColumns:
 cdef enum PacketType:
     REQUEST = 1
     REPLY = 2
+    NO_TYPE = 0xFF
 
 cdef enum:
     HEADER_SIZE = 4
@@ -141,7 +142,7 @@ cdef struct Topology:
     uint32_t presence
     uint32_t violations
     const uint8_t* sections[SECTION_COUNT]
-    uint8_t[CODE_COUNT] codes           # places in the enumerations of columns
+    uint8_t[CODE_COUNT] codes           # of the enumerations of columns
     uint32_t[LIST_COUNT] counts         # of items; of servers, those that were written up to this packet
     const uint8_t* items[LIST_COUNT]    # where the items of each list begin
     TextSpan[PART_COUNT] parts
@@ -160,7 +161,7 @@ cdef inline void clear_topology(Topology* packet) noexcept nogil:
     packet.violations = 0
     for i in range(<size_t>SECTION_COUNT):
         packet.sections[i] = BLANK
-    packet.codes[TYPE] = 0
+    packet.codes[TYPE] = NO_TYPE
     packet.counts[IPX_NETWORKS] = 0
     packet.counts[NETWORKS] = 0
     packet.servers_size = 0
@@ -214,7 +215,7 @@ cdef inline int read_request(
     packet.sections[REPLY_FIELDS] = BLANK
     packet.sections[RESPONDING_SITE] = BLANK
     packet.presence = DECODED | HAS_REQUEST
-    packet.codes[TYPE] = REQUEST - 1
+    packet.codes[TYPE] = REQUEST
     packet.counts[IPX_NETWORKS] = 0
     packet.counts[NETWORKS] = 0
     packet.servers_size = 0
@@ -276,7 +277,7 @@ cdef inline int read_reply(
         packet.violations |= TRAILING_BYTES
     packet.sections[REQUEST_FIELDS] = BLANK
     packet.sections[REPLY_FIELDS] = data
-    packet.codes[TYPE] = REPLY - 1
+    packet.codes[TYPE] = REPLY
     packet.counts[IPX_NETWORKS] = 0
     packet.counts[NETWORKS] = count
     packet.items[NETWORKS] = data + REPLY_FIXED_SIZE

@@ -100,7 +100,7 @@ cdef bint read_incomplete(
     packet.sections[HEADER] = fields
     if size < 2:
         return True
-    packet.codes[TYPE] = data[1] - 1
+    packet.codes[TYPE] = data[1]
     if data[1] == REQUEST:
         packet.presence = HAS_REQUEST
         packet.sections[REQUEST_FIELDS] = fields

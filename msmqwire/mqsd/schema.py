@@ -37,7 +37,7 @@ HEADERS = (
         (
             Field(
                 "Type", "u8", 1, "type", "Type of the TopologyPacketHeader",
-                shown=Enumeration(("request", "reply")), store="codes.TYPE",
+                shown=Enumeration.of({1: "request", 2: "reply"}), store="codes.TYPE",
                 names={1: "TopologyClientRequest", 2: "TopologyServerReply"},
                 checks={"bad_type": "not (type == 1) and not (type == 2)"},
             ),

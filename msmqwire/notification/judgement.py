@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from uuid import UUID
 
 import numpy as np
@@ -108,6 +108,7 @@ class Unverified(StrEnum):
     """Which queues the receiver has."""
 
 
+_Named = TypeVar("_Named", Rule, Unverified)
 OUTCOMES, RULES, UNVERIFIED = tuple(Outcome), tuple(Rule), tuple(Unverified)
 #: The columns of ``mqcn.decode_batch`` that ``judge_batch`` needs.
 COLUMNS = (
@@ -115,15 +116,67 @@ COLUMNS = (
     "fault", "violations",
 )  # fmt: skip
 
-# Places in these, from 1; 0 is none
-_OUTCOME = {each: place for place, each in enumerate(OUTCOMES, 1)}
-_RULE = {each: place for place, each in enumerate(RULES, 1)}
-_UNVERIFIED = {each: place for place, each in enumerate(UNVERIFIED, 1)}
+_OUTCOME = {each: number for number, each in enumerate(OUTCOMES)}
+_NONE = 0xFF
 _CREATE, _CHANGE, _DELETE = map(OPERATIONS.index, ("create", "change", "delete"))
 _QUEUE, _MACHINE = map(OBJECTS.index, ("queue", "machine"))
-_PUBLIC = QUEUE_TYPES.index("public")
+_PUBLIC = QUEUE_TYPES.by_name["public"]
 _BAD_VERSION = "bad_version"
+# The enumerated numbers of queues that an update with each command carries, and how many values have a meaning
+_NUMBERED = {
+    command: tuple((propid, len(MEANINGS[propid])) for propid in carried if propid in MEANINGS)
+    for command, carried in (("create", CREATED_QUEUE), ("change", UPDATED_QUEUE), ("delete", ()))
+}
 _LONGEST_KEPT = 1024  # characters of a path whose rule is kept: a packet has room for a path of 2 MiB
+
+# The rules in the order in which receivers follow them: the first that holds decides. Each reads facts of one message
+# or update, which are bool, or of all in a batch, which are arrays of bool.
+_RULES_OF_MESSAGES: tuple[tuple[Rule, Callable[[Any], Any]], ...] = (
+    (Rule.VERSION, lambda message: message.has_no_version),
+    (Rule.MALFORMED, lambda message: message.is_malformed),
+    (Rule.VERSION, lambda message: message.has_other_version),
+    (Rule.SENDER_TYPE, lambda message: message.is_of_another_sender_type),
+    (Rule.NOT_AUTHENTICATED, lambda message: message.is_not_authenticated),
+    (Rule.SENDER, lambda message: message.is_of_another_sender),
+)
+# The message of an update is disregarded because of it ([MS-MQCN] 3.2.5.1)
+_DISREGARDING: tuple[tuple[Rule, Callable[[Any], Any]], ...] = (
+    (Rule.OBJECT_TYPE, lambda update: update.is_of_another_object | (update.is_of_machine & update.is_delete)),
+    (Rule.NO_IDENTIFIER, lambda update: update.creates_queue & update.lacks_identifier),
+    (Rule.NO_PATHNAME, lambda update: update.creates_queue & update.lacks_path),
+    (Rule.VALUE, lambda update: update.has_wrong_value),
+)
+_IGNORING: tuple[tuple[Rule, Callable[[Any], Any]], ...] = (
+    (Rule.MACHINE_CREATED, lambda update: update.is_of_machine & update.is_create),
+    (Rule.OTHER_MACHINE, lambda update: update.is_of_machine & update.lacks_guid),
+    (Rule.NO_GUID, lambda update: update.is_delete & update.lacks_guid),
+    (Rule.PATHNAME, lambda update: update.has_invalid_path),
+    (Rule.PRIVATE_QUEUE, lambda update: update.has_private_path),
+)
+# What is not known of a change that is not disregarded
+_UNKNOWN: tuple[tuple[Unverified, Callable[[Any], Any]], ...] = (
+    (Unverified.DIRECTORY, lambda change: change.is_event & change.needs_directory & change.is_applied),
+    (Unverified.SENDER, lambda change: change.is_update & change.sender_is_unknown),
+    (Unverified.AUTHENTICATION, lambda change: change.is_update & change.authentication_is_unknown),
+    (Unverified.QUEUES, lambda change: change.is_applied),
+)
+
+
+def _first(order: Iterable[tuple[_Named, Callable[[Any], Any]]], facts: Any) -> _Named | None:
+    """The first that holds for one message or change."""
+    for each, holds in order:
+        if holds(facts):
+            return each
+    return None
+
+
+def _first_of_each(order: tuple[tuple[Any, Callable[[Any], Any]], ...], facts: Any, count: int) -> NDArray[np.uint8]:
+    """The number of the first that holds for each of ``count`` messages or changes."""
+    members = tuple(type(order[0][0]))
+    found = np.full(count, _NONE, np.uint8)
+    for each, holds in order:
+        found[(found == _NONE) & holds(facts)] = members.index(each)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +245,7 @@ class Judgements:
     Attributes
     ----------
     outcome, rule, unverified : ndarray
-        0 for None, or the place in ``OUTCOMES``, ``RULES`` and ``UNVERIFIED``, from 1.
+        The place in ``OUTCOMES``, ``RULES`` and ``UNVERIFIED``, or 255 for None.
     """
 
     outcome: NDArray[np.uint8]
@@ -204,9 +257,9 @@ class Judgements:
 
     def __getitem__(self, row: int) -> Judgement:
         return Judgement(
-            OUTCOMES[self.outcome[row] - 1] if self.outcome[row] else None,
-            RULES[self.rule[row] - 1] if self.rule[row] else None,
-            UNVERIFIED[self.unverified[row] - 1] if self.unverified[row] else None,
+            None if self.outcome[row] == _NONE else OUTCOMES[self.outcome[row]],
+            None if self.rule[row] == _NONE else RULES[self.rule[row]],
+            None if self.unverified[row] == _NONE else UNVERIFIED[self.unverified[row]],
         )
 
 
@@ -245,36 +298,28 @@ def judge(
     >>> judge(b"\2\1" + body.encode("utf-16-le")).changes[0]
     Judgement(outcome=<Outcome.APPLIED: 'applied'>, rule=None, unverified=<Unverified.QUEUES: 'queues'>)
     """
+    claim = _Claim(envelope, verifier, trusted)
     try:
         message = decode(body, strict=True)
     except DecodeError as error:
-        rule = Rule.VERSION if error.code == _BAD_VERSION else Rule.MALFORMED
+        rule = _first(_RULES_OF_MESSAGES, _MessageFacts(error.code, 0, versions, claim))
         return JudgedMessage((Judgement(Outcome.DISREGARDED, rule),), fault=error)
-    if message.version not in versions:
-        return _disregarded(message, Rule.VERSION)
+    rule = _first(_RULES_OF_MESSAGES, _MessageFacts("", message.version, versions, claim))
+    if rule is not None:
+        return _disregarded(message, rule)
     if message.body is not None:
-        unknown = Unverified.QUEUES if message.body.operation == "delete" else Unverified.DIRECTORY
-        return JudgedMessage((Judgement(Outcome.APPLIED, None, unknown),), message)
-    unknown = Unverified.SENDER if envelope is None else Unverified.AUTHENTICATION
-    if envelope is not None:
-        if envelope.sender_identifier_type is not SenderIdentifierType.QUEUE_MANAGER_IDENTIFIER:
-            return _disregarded(message, Rule.SENDER_TYPE)
-        if verifier is not None:
-            unknown = Unverified.QUEUES
-            if _level(verifier, envelope) is AuthenticationLevel.NONE:
-                return _disregarded(message, Rule.NOT_AUTHENTICATED)
-        if trusted is not None and claimed_senders(envelope).isdisjoint(trusted):
-            return _disregarded(message, Rule.SENDER)
-    for index, update in enumerate(message.updates):
-        if (against := _rule_against_message(update)) is not None:
-            return _disregarded(message, against, index)
+        return JudgedMessage(
+            (Judgement(Outcome.APPLIED, None, _unknown(claim, message.body.operation, True)),), message
+        )
+    updates = [_UpdateFacts(update) for update in message.updates]
+    for index, update in enumerate(updates):
+        if (rule := _first(_DISREGARDING, update)) is not None:
+            return _disregarded(message, rule, index)
     changes = []
-    for update in message.updates:
-        if (against := _rule_against(update)) is not None:
-            certain = unknown is Unverified.QUEUES
-            changes.append(Judgement(Outcome.IGNORED, against, None if certain else unknown))
-        else:
-            changes.append(Judgement(Outcome.APPLIED, None, unknown))
+    for update in updates:
+        rule = _first(_IGNORING, update)
+        outcome = Outcome.APPLIED if rule is None else Outcome.IGNORED
+        changes.append(Judgement(outcome, rule, _unknown(claim, None, rule is None)))
     return JudgedMessage(tuple(changes) or (Judgement(None),), message)
 
 
@@ -283,33 +328,104 @@ def _disregarded(message: ChangeNotificationMessage, rule: Rule, cause: int | No
     return JudgedMessage((Judgement(Outcome.DISREGARDED, rule),) * count, message, cause)
 
 
-def _rule_against_message(update: NotificationUpdate) -> Rule | None:
-    """The rule by which the message of an update is disregarded because of it ([MS-MQCN] 3.2.5.1)."""
-    command, kind = update.command, update.object
-    if kind is None or (kind == "machine" and command == "delete"):
-        return Rule.OBJECT_TYPE
-    if kind == "machine" or command == "delete":
-        return None
-    values = first_values(update.properties)
-    if command == "create" and PROPID_Q_INSTANCE not in values:
-        return Rule.NO_IDENTIFIER
-    if command == "create" and not (values.get(PROPID_Q_PATHNAME) or update.path_name):
-        return Rule.NO_PATHNAME
-    carried = CREATED_QUEUE if command == "create" else UPDATED_QUEUE
-    wrong = any(values[propid] >= len(MEANINGS[propid]) for propid in carried.keys() & MEANINGS.keys() & values.keys())
-    return Rule.VALUE if wrong else None
+class _Claim(NamedTuple):
+    """The sender that a message claims, and how a receiver judges it."""
+
+    envelope: Envelope | None
+    verifier: Verifier | None
+    trusted: Collection[UUID] | None
 
 
-def _rule_against(update: NotificationUpdate) -> Rule | None:
-    """The rule by which an update is ignored."""
-    command, by_guid = update.command, update.use_guid
-    if update.object == "machine":
-        return Rule.MACHINE_CREATED if command == "create" else None if by_guid else Rule.OTHER_MACHINE
-    if command == "delete":
-        return None if by_guid else Rule.NO_GUID
-    if command == "change":
-        return None if by_guid else rule_against_pathname(update.path_name or "")
-    return rule_against_pathname(first_values(update.properties).get(PROPID_Q_PATHNAME) or update.path_name or "")
+class _MessageFacts:
+    """The facts of one message; those of its sender are not read before the rules need them."""
+
+    def __init__(self, fault: str, version: int, versions: Collection[int], claim: _Claim) -> None:
+        self.has_no_version = fault == _BAD_VERSION
+        self.is_malformed = fault != ""
+        self.has_other_version = version not in versions
+        self._claim = claim
+        self._is_claimed = version == 1 and claim.envelope is not None
+
+    @property
+    def is_of_another_sender_type(self) -> bool:
+        """Version 1, and SenderIdentifierType is not QueueManagerIdentifier."""
+        envelope = self._claim.envelope
+        expected = SenderIdentifierType.QUEUE_MANAGER_IDENTIFIER
+        return self._is_claimed and envelope is not None and envelope.sender_identifier_type is not expected
+
+    @property
+    def is_not_authenticated(self) -> bool:
+        """Version 1, and the verifier does not authenticate the message."""
+        envelope, verifier, _ = self._claim
+        if not self._is_claimed or envelope is None or verifier is None:
+            return False
+        return _level(verifier, envelope) is AuthenticationLevel.NONE
+
+    @property
+    def is_of_another_sender(self) -> bool:
+        """Version 1, and the sender is not among those that the receiver accepts."""
+        envelope, _, trusted = self._claim
+        if not self._is_claimed or envelope is None or trusted is None:
+            return False
+        return claimed_senders(envelope).isdisjoint(trusted)
+
+
+class _UpdateFacts:
+    """The facts of one update."""
+
+    def __init__(self, update: NotificationUpdate) -> None:
+        command, kind, values = update.command, update.object, first_values(update.properties)
+        is_queue = kind == "queue"
+        self.is_create = command == "create"
+        self.is_delete = command == "delete"
+        self.is_of_machine = kind == "machine"
+        self.is_of_another_object = kind is None
+        self.creates_queue = is_queue and self.is_create
+        self.lacks_guid = not update.use_guid
+        self.lacks_identifier = PROPID_Q_INSTANCE not in values
+        path = (values.get(PROPID_Q_PATHNAME) if self.is_create else None) or update.path_name
+        self.lacks_path = not path
+        self.has_wrong_value = is_queue and any(
+            values[propid] >= count for propid, count in _NUMBERED[command] if propid in values
+        )
+        # The path names the queue
+        is_named = self.creates_queue or (is_queue and command == "change" and self.lacks_guid)
+        self._path = (path or "") if is_named else None
+
+    @cached_property
+    def _against_path(self) -> Rule | None:
+        return None if self._path is None else rule_against_pathname(self._path)
+
+    @property
+    def has_invalid_path(self) -> bool:
+        """The path that names the queue is not valid."""
+        return self._against_path is Rule.PATHNAME
+
+    @property
+    def has_private_path(self) -> bool:
+        """The path names a private queue."""
+        return self._against_path is Rule.PRIVATE_QUEUE
+
+
+class _ChangeFacts(NamedTuple):
+    """The facts of one change that is not disregarded, or of all in a batch."""
+
+    is_event: Any
+    is_update: Any
+    is_applied: Any
+    needs_directory: Any
+    sender_is_unknown: bool
+    authentication_is_unknown: bool
+
+
+def _unknown(claim: _Claim, operation: str | None, is_applied: bool) -> Unverified | None:
+    """What is not known of a change; ``operation`` is that of an event."""
+    is_event = operation is not None
+    unknown_sender = claim.envelope is None
+    facts = _ChangeFacts(
+        is_event, not is_event, is_applied, operation != "delete", unknown_sender, claim.verifier is None
+    )
+    return _first(_UNKNOWN, facts)
 
 
 def first_values(properties: Iterable[tuple[int, Any]]) -> dict[int, Any]:
@@ -340,101 +456,97 @@ def judge_batch(
     versions : collection of int
         The versions that the receiver processes.
     """
-    message = np.repeat(np.arange(len(batch.messages) - 1), np.diff(batch.messages))
-    against = _against_messages(batch, message, senders, versions)
-    disregarded = against[message] > 0
-    ignored = np.where(disregarded, 0, _ignoring(batch))
-    outcome = np.where(batch.is_present("operation"), _OUTCOME[Outcome.APPLIED], 0)
-    outcome[ignored > 0] = _OUTCOME[Outcome.IGNORED]
-    outcome[disregarded] = _OUTCOME[Outcome.DISREGARDED]
-    return Judgements(
-        outcome.astype(np.uint8),
-        np.where(disregarded, against[message], ignored).astype(np.uint8),
-        np.where(disregarded, 0, _unverified(batch, outcome, senders)).astype(np.uint8),
-    )
-
-
-def _against_messages(
-    batch: NotificationBatch, message: NDArray[np.int64], senders: Senders, versions: Collection[int]
-) -> NDArray[np.uint8]:
-    """The rule by which each message is disregarded, 0 for none."""
     count = len(batch.messages) - 1
-    against = np.zeros(count, np.uint8)
-    # The rules in the order in which receivers follow them, from the last: each replaces those after it
-    by_change = _disregarding(batch)
-    wrong = np.flatnonzero(by_change)
+    message = np.repeat(np.arange(count), np.diff(batch.messages))
+    updates = _UpdatesFacts(batch)
+    against = _first_of_each(_RULES_OF_MESSAGES, _MessagesFacts(batch, message, senders, versions), count)
+    by_update = _first_of_each(_DISREGARDING, updates, len(batch))
+    wrong = np.flatnonzero(by_update != _NONE)
     broken, first = np.unique(message[wrong], return_index=True)
-    against[broken] = by_change[wrong[first]]
-    version = batch["version"][batch.messages[:-1]]
-    is_first = version == 1
-    for known, rule in (
-        (senders.trusted, Rule.SENDER),
-        (senders.authenticated, Rule.NOT_AUTHENTICATED),
-        (senders.queue_manager, Rule.SENDER_TYPE),
-    ):
-        if known is not None:
-            against[is_first & ~known] = _RULE[rule]
-    against[~np.isin(version, list(versions))] = _RULE[Rule.VERSION]
-    malformed = (batch.violations & STRICT != 0) | ~batch.is_present("version")
-    against[message[malformed]] = _RULE[Rule.MALFORMED]
-    faults = batch.faults
-    against[message[faults["row"][faults["code"] == FAULT_NAMES.index(_BAD_VERSION)]]] = _RULE[Rule.VERSION]
-    return against
+    cause = np.full(count, _NONE, np.uint8)
+    cause[broken] = by_update[wrong[first]]
+    against = np.where(against == _NONE, cause, against)[message]
+    disregarded = against != _NONE
+    ignoring = np.where(disregarded, _NONE, _first_of_each(_IGNORING, updates, len(batch))).astype(np.uint8)
+    outcome = np.where(batch.is_valid("operation"), _OUTCOME[Outcome.APPLIED], _NONE).astype(np.uint8)
+    outcome[ignoring != _NONE] = _OUTCOME[Outcome.IGNORED]
+    outcome[disregarded] = _OUTCOME[Outcome.DISREGARDED]
+    is_event = batch.is_valid("domain_controller")
+    stands = (outcome != _NONE) & ~disregarded
+    changes = _ChangeFacts(
+        stands & is_event,
+        stands & ~is_event,
+        outcome == _OUTCOME[Outcome.APPLIED],
+        batch["operation"] != _DELETE,
+        senders.queue_manager is None,
+        senders.authenticated is None,
+    )
+    rule = np.where(disregarded, against, ignoring)
+    return Judgements(outcome, rule, _first_of_each(_UNKNOWN, changes, len(batch)))
 
 
-def _disregarding(batch: NotificationBatch) -> NDArray[np.uint8]:
-    """The rule by which the message of each update is disregarded because of it, 0 for none ([MS-MQCN] 3.2.5.1)."""
-    operation, is_update = batch["operation"], batch.is_present("master_guid")
-    is_queue = batch.is_present("object") & (batch["object"] == _QUEUE)
-    is_machine = batch.is_present("object") & (batch["object"] == _MACHINE)
-    created = is_update & is_queue & (operation == _CREATE)
-    changed = is_update & is_queue & (operation == _CHANGE)
-    against = np.zeros(len(batch), np.uint8)
-    for propid, meanings in MEANINGS.items():
-        if propid in CREATED_QUEUE:
-            values, rows = _first_of_rows(batch, propid)
-            wrong = rows[values >= len(meanings)]
-            against[wrong[created[wrong] | (changed[wrong] & (propid in UPDATED_QUEUE))]] = _RULE[Rule.VALUE]
-    against[created & ~_has_path(batch)] = _RULE[Rule.NO_PATHNAME]
-    has_identifier = np.zeros(len(batch), np.bool_)
-    has_identifier[batch.property(PROPID_Q_INSTANCE).rows] = True
-    against[created & ~has_identifier] = _RULE[Rule.NO_IDENTIFIER]
-    against[is_update & ~is_queue & ~(is_machine & (operation != _DELETE))] = _RULE[Rule.OBJECT_TYPE]
-    return against
+class _MessagesFacts:
+    """The facts of the messages of a batch; ``message`` is that of each row."""
+
+    def __init__(
+        self, batch: NotificationBatch, message: NDArray[np.int64], senders: Senders, versions: Collection[int]
+    ) -> None:
+        count = len(batch.messages) - 1
+        version = batch["version"][batch.messages[:-1]]
+        faults = batch.faults
+        unversioned = faults["row"][faults["code"] == FAULT_NAMES.index(_BAD_VERSION)]
+        self.has_no_version = _marked(count, message[unversioned])
+        malformed = (batch.violations & STRICT != 0) | ~batch.is_valid("version")
+        self.is_malformed = _marked(count, message[malformed])
+        self.has_other_version = ~np.isin(version, list(versions))
+        self.is_of_another_sender_type = _known_not(version, senders.queue_manager)
+        self.is_not_authenticated = _known_not(version, senders.authenticated)
+        self.is_of_another_sender = _known_not(version, senders.trusted)
 
 
-def _ignoring(batch: NotificationBatch) -> NDArray[np.uint8]:
-    """The rule by which each update is ignored, 0 for none."""
-    operation, is_update = batch["operation"], batch.is_present("master_guid")
-    has_guid, is_machine = batch.is_present("object_guid"), batch["object"] == _MACHINE
-    against = np.zeros(len(batch), np.uint8)
-    against[is_update & (operation == _DELETE) & ~has_guid] = _RULE[Rule.NO_GUID]
-    against[is_update & is_machine & ~has_guid] = _RULE[Rule.OTHER_MACHINE]
-    against[is_update & is_machine & (operation == _CREATE)] = _RULE[Rule.MACHINE_CREATED]
-    by_path = is_update & ~is_machine & ((operation == _CREATE) | ((operation == _CHANGE) & ~has_guid))
-    texts, rows, first = _pathnames(batch)
-    by_property = np.flatnonzero(first & by_path[rows] & (operation[rows] == _CREATE))
-    names = batch["path_name"]
-    by_path &= names.length > 0
-    by_path[rows[by_property]] = False
-    by_name = np.flatnonzero(by_path)
-    against[rows[by_property]] = _rules_against_pathnames(texts, by_property)
-    against[by_name] = _rules_against_pathnames(names, by_name)
-    return against
+def _marked(count: int, places: NDArray[Any]) -> NDArray[np.bool_]:
+    marked = np.zeros(count, np.bool_)
+    marked[places] = True
+    return marked
 
 
-def _unverified(batch: NotificationBatch, outcome: NDArray[Any], senders: Senders) -> NDArray[np.uint8]:
-    """What is not known of each change that is not disregarded."""
-    applied = outcome == _OUTCOME[Outcome.APPLIED]
-    is_event = batch.is_present("domain_controller")
-    unknown = np.where(applied, _UNVERIFIED[Unverified.QUEUES], 0)
-    unknown[applied & is_event & (batch["operation"] != _DELETE)] = _UNVERIFIED[Unverified.DIRECTORY]
-    is_update = (outcome > 0) & ~is_event
-    if senders.authenticated is None:
-        unknown[is_update] = _UNVERIFIED[Unverified.AUTHENTICATION]
-    if senders.queue_manager is None:
-        unknown[is_update] = _UNVERIFIED[Unverified.SENDER]
-    return unknown.astype(np.uint8)
+def _known_not(version: NDArray[np.uint8], known: NDArray[np.bool_] | None) -> Any:
+    """The messages of version 1 of whose senders something is known to be false."""
+    return False if known is None else (version == 1) & ~known
+
+
+class _UpdatesFacts:
+    """The facts of the updates among the rows of a batch."""
+
+    def __init__(self, batch: NotificationBatch) -> None:
+        is_update, operation, kind = batch.is_valid("master_guid"), batch["operation"], batch["object"]
+        is_queue = is_update & (kind == _QUEUE)
+        changes_queue = is_queue & (operation == _CHANGE)
+        self.is_create = is_update & (operation == _CREATE)
+        self.is_delete = is_update & (operation == _DELETE)
+        self.is_of_machine = is_update & (kind == _MACHINE)
+        self.is_of_another_object = is_update & ~is_queue & ~self.is_of_machine
+        self.creates_queue = is_queue & self.is_create
+        self.lacks_guid = is_update & ~batch.is_valid("object_guid")
+        self.lacks_identifier = ~_marked(len(batch), batch.property(PROPID_Q_INSTANCE).rows)
+        self.has_wrong_value = np.zeros(len(batch), np.bool_)
+        for command, rows_of in (("create", self.creates_queue), ("change", changes_queue)):
+            for propid, count in _NUMBERED[command]:
+                values, rows = _first_of_rows(batch, propid)
+                self.has_wrong_value[rows[(values >= count) & rows_of[rows]]] = True
+        texts, rows, first = _pathnames(batch)
+        names = batch["path_name"]
+        self.lacks_path = ~(batch.is_valid("path_name") & (names.length > 0))
+        self.lacks_path[rows[first]] = False
+        is_named = self.creates_queue | (changes_queue & self.lacks_guid)
+        by_property = np.flatnonzero(first & self.creates_queue[rows])
+        is_named[rows[by_property]] = False
+        by_name = np.flatnonzero(is_named & (names.length > 0))
+        against = np.full(len(batch), _NONE, np.uint8)
+        against[rows[by_property]] = _rules_against_pathnames(texts, by_property)
+        against[by_name] = _rules_against_pathnames(names, by_name)
+        self.has_invalid_path = against == RULES.index(Rule.PATHNAME)
+        self.has_private_path = against == RULES.index(Rule.PRIVATE_QUEUE)
 
 
 def _first_of_rows(batch: NotificationBatch, propid: int) -> tuple[Any, NDArray[np.uint32]]:
@@ -443,14 +555,6 @@ def _first_of_rows(batch: NotificationBatch, propid: int) -> tuple[Any, NDArray[
     first = np.ones(len(rows), np.bool_)
     first[1:] = rows[1:] != rows[:-1]
     return values[first], rows[first]
-
-
-def _has_path(batch: NotificationBatch) -> NDArray[np.bool_]:
-    """The rows of which the queue has a path: PROPID_Q_PATHNAME, or else PathName."""
-    found: NDArray[np.bool_] = batch.is_present("path_name") & (batch["path_name"].length > 0)
-    _, rows, first = _pathnames(batch)
-    found[rows[first]] = True
-    return found
 
 
 def _pathnames(batch: NotificationBatch) -> tuple[TextColumn, NDArray[np.uint32], NDArray[np.bool_]]:
@@ -462,11 +566,11 @@ def _pathnames(batch: NotificationBatch) -> tuple[TextColumn, NDArray[np.uint32]
 
 
 def _rules_against_pathnames(texts: TextColumn, places: NDArray[np.integer]) -> NDArray[np.uint8]:
-    """As ``rule_against_pathname`` for some of these texts, 0 for none."""
+    """The number of ``rule_against_pathname`` for some of these texts."""
     ends, data = gathered(texts, places)
     parsed = parse_batch(Payloads.of(data, ends), path_names=True, columns=("queue_type", "fault"))
-    against = np.where(parsed["queue_type"] == _PUBLIC, 0, _RULE[Rule.PRIVATE_QUEUE]).astype(np.uint8)
-    against[parsed.faults["row"]] = _RULE[Rule.PATHNAME]
+    against = np.where(parsed["queue_type"] == _PUBLIC, _NONE, RULES.index(Rule.PRIVATE_QUEUE)).astype(np.uint8)
+    against[parsed.faults["row"]] = RULES.index(Rule.PATHNAME)
     return against
 
 

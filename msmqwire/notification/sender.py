@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Literal, TypeAlias
 from uuid import UUID
 
@@ -171,7 +172,7 @@ class Notification:
     def packet(
         self,
         *,
-        sent_time: int = 0,
+        sent_time: datetime | int = 0,
         message_id: int = 0,
         sign: Callable[[UserMessage, AuthenticationLevel], Signature] | None = None,
     ) -> UserMessage:
@@ -179,8 +180,8 @@ class Notification:
 
         Parameters
         ----------
-        sent_time : int
-            Seconds since 1970.
+        sent_time : datetime or int
+            A time with a time zone, or seconds since 1970.
         message_id : int
             A number of the sender's choice.
         sign : callable, optional

@@ -127,7 +127,7 @@ class Delivery:
 
     def _age(self, message: mqqb.UserMessage) -> int:
         """Seconds since SentTime, by CURRENT_TIME of 3.1.7.1.2, which has whole seconds as SentTime has."""
-        return int(self._wall_clock()) - message.sent_time
+        return int(self._wall_clock()) - message.sent_time_seconds
 
     def _deliver_transactional(
         self, message: mqqb.UserMessage, transaction: mqqb.TransactionHeader, data: bytes

@@ -163,7 +163,7 @@ class OutgoingMessageTable:
                 "PacketSize", f"the packet has {len(packet):,} bytes, more than {self._max_packet_size:,}"
             )
         message_id = message.message_id
-        sent_time = message.sent_time
+        sent_time = message.sent_time_seconds
         if packet[SOURCE_QUEUE_MANAGER] == _NIL:
             packet[SOURCE_QUEUE_MANAGER] = self._source_queue_manager
         if not message_id:

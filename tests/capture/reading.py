@@ -101,13 +101,13 @@ def where(present: np.ndarray[Any, Any], values: np.ndarray[Any, Any]) -> list[i
 
 def rows_of(block: capture.Block) -> list[Row]:
     """The rows of a block, from its numpy views."""
-    columns, present = block.capture, block.capture.is_present("time")
+    columns, present = block.capture, block.capture.is_valid("time")
     assert len(block) == len(columns) == len(block.payloads)
     assert np.array_equal(columns["transport"] == Transport.IPX, columns["src"]["family"] == 10)
-    streamed = columns.is_present("stream_offset")
+    streamed = columns.is_valid("stream_offset")
     assert np.array_equal(columns["transport"] == Transport.TCP, streamed)
-    encapsulated = columns.is_present("encapsulation")
-    assert np.array_equal(columns["encapsulation"] != 0, encapsulated)
+    encapsulated = columns.is_valid("encapsulation")
+    assert np.array_equal(columns["encapsulation"] != 255, encapsulated)
     paths = columns.to_arrow().column("encapsulation").to_pylist() if encapsulated.any() else [None] * len(block)
     transports = np.full(len(block), Transport.UDP, np.uint8) if block.transports is None else block.transports
     assert np.array_equal(columns["transport"], transports)
@@ -185,7 +185,7 @@ class SmallFiles:
 
     def _rows_of(self, block: capture.Block) -> Iterator[Row]:
         columns = block.capture
-        timed, streamed = columns.is_present("time").tolist(), columns.is_present("stream_offset").tolist()
+        timed, streamed = columns.is_valid("time").tolist(), columns.is_valid("stream_offset").tolist()
         names = ("frame", "first_frame", "src_port", "dst_port", "stream_offset")
         values = [columns[name].tolist() for name in names]
         times = columns["time"].view(np.int64).tolist()

@@ -187,7 +187,7 @@ def joined(frames: list[bytes], **options: Any) -> list[bool]:
     with capture.open(io.BytesIO(build.pcap(frames)), **options) as blocks:
         for block in blocks:
             assert block.payloads.lost is not None
-            found += block.capture.is_present("joined")[block.payloads.lost & UNFRAMED_BIT != 0].tolist()
+            found += block.capture.is_valid("joined")[block.payloads.lost & UNFRAMED_BIT != 0].tolist()
     return found
 
 
@@ -229,7 +229,7 @@ def test_a_checkpoint_knows_which_bytes_may_be_the_end_of_a_packet(tmp_path: Pat
         options = capture.table_options(["messages"])
         place, *_ = capture.checkpoints(path, 1, options)
         with capture.open(path, options, resume=place) as blocks:
-            assert [row for block in blocks for row in block.capture.is_present("joined").tolist()] == expected
+            assert [row for block in blocks for row in block.capture.is_valid("joined").tolist()] == expected
 
 
 @pytest.mark.parametrize(("frames", "found"), [([OPEN, *stream(TLS)], False), (list(stream(TLS)), True)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import copy
 import pickle
 from collections.abc import Callable, Mapping, Sequence
@@ -169,7 +170,7 @@ def assert_value(packet: Any) -> None:
 
 def rebuilt(packet: Any) -> Any:
     """The packet built from what it prints."""
-    return eval(repr(packet), {**vars(mqsd), **vars(mqcn), **vars(mqqb), **vars(formatname), "UUID": UUID})
+    return eval(repr(packet), {**vars(mqsd), **vars(mqcn), **vars(mqqb), **vars(formatname), "UUID": UUID, "datetime": datetime})
 
 
 @lru_cache(8)

@@ -207,6 +207,6 @@ def test_long_addresses() -> None:
 
 
 def test_types_of_members_have_the_names_of_the_kernel() -> None:
-    assert get_args(schema.ProtocolName) == schema.PROTOCOLS[1:]
-    assert get_args(schema.QueueTypeName) == schema.QUEUE_TYPES[1:]
-    assert get_args(schema.SuffixName) == schema.SUFFIXES[1:]
+    assert get_args(schema.ProtocolName) == schema.PROTOCOLS.names
+    assert get_args(schema.QueueTypeName) == schema.QUEUE_TYPES.names
+    assert get_args(schema.SuffixName) == schema.SUFFIXES.names

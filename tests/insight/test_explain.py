@@ -51,7 +51,7 @@ def test_what_belongs_to_every_table_and_to_commands_is_explained() -> None:
 
 def test_a_column_of_few_values_names_them() -> None:
     (found,) = explain("delivery_mode")[1:]
-    assert found.sentence == "string: UserHeader.Flags.DM; null if neither; one of `express`, `recoverable`"
+    assert found.sentence == "string: UserHeader.Flags.DM; null if neither; one of `express` (0), `recoverable` (1)"
     assert "one of" not in explain("body_type_name")[0].sentence  # it has 67
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from datetime import UTC, datetime
 from typing import Any
 
 from msmqwire import mqqb
@@ -47,8 +48,8 @@ def value_of(packet: Any, column: str) -> Any:
     if isinstance(value, memoryview):
         return bytes(value)
     if column == "sent_time":
-        assert value is not None
-        return value * 1_000_000_000
+        assert value == datetime.fromtimestamp(packet.sent_time_seconds, UTC)
+        return packet.sent_time_seconds * 1_000_000_000
     if isinstance(value, tuple):
         return tuple(map(_name, value))
     return _name(value) if column in ("destination_queue", "admin_queue", "response_queue") else value

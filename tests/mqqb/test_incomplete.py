@@ -89,7 +89,7 @@ def assert_cuts(kind: Format, packet: bytes) -> None:
 
 def _assert_present(batch: Batch, arrow: pa.Array[Any], name: str, values: list[Any]) -> None:
     present = np.array([value is not None and getattr(value, "form", "") != "unresolved" for value in values], bool)
-    np.testing.assert_array_equal(batch.is_present(name), present, name)
+    np.testing.assert_array_equal(batch.is_valid(name), present, name)
     assert [not null for null in arrow.is_null().to_pylist()] == present.tolist(), name
     if not present.any():
         return
@@ -123,9 +123,9 @@ def test_among_complete_packets_and_in_reused_memory() -> None:
         assert out.to_arrow().equals(expected)
         out = mqqb.decode_batch([packet] * 260, out=out)
         assert not out.faults.size
-        assert out.is_present("body").all()
+        assert out.is_valid("body").all()
     picked = Payloads.of(payloads, lost=lost).take(np.arange(1, 250, 5, dtype=np.uint32))
-    assert mqqb.decode_batch(picked).is_present("message_id").all()
-    assert not mqqb.decode_batch(picked).is_present("body").any()
+    assert mqqb.decode_batch(picked).is_valid("message_id").all()
+    assert not mqqb.decode_batch(picked).is_valid("body").any()
     with pytest.raises(ValueError, match="lost="):
         Payloads.of(payloads, lost=[1])

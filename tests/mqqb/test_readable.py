@@ -54,7 +54,7 @@ def test_one_derived_column_alone(name: str) -> None:
     payloads = [F7, None, b"oops", message(), message(security=mqqb.SecurityHeader(security_flags=1, security_id=SID))]
     whole = mqqb.decode_batch(payloads).to_arrow(dictionaries=False)
     only = mqqb.decode_batch(payloads, columns=[name])
-    assert only.is_present(name).tolist() == [value is not None for value in whole[name].to_pylist()]
+    assert only.is_valid(name).tolist() == [value is not None for value in whole[name].to_pylist()]
     assert only.to_arrow(dictionaries=False).equals(whole.select([name]))
     assert whole.schema.field(name).type == pa.string()
     (column,) = mqqb.MESSAGES.select([name])
@@ -64,19 +64,19 @@ def test_one_derived_column_alone(name: str) -> None:
 def test_presence_of_a_derived_column_needs_the_column() -> None:
     """It is not known before its values are, and was said to be missing in all rows."""
     packets = [mqqb.encode(mqqb.UserMessage(body=b"<order/>"))]
-    assert mqqb.decode_batch(packets).is_present("HAS_BODY_TEXT").tolist() == [True]
+    assert mqqb.decode_batch(packets).is_valid("HAS_BODY_TEXT").tolist() == [True]
     some = mqqb.decode_batch(packets, columns=["label"])
     for name in ("body_text", "HAS_BODY_TEXT", "sender_sid", "body_type_name"):
         with pytest.raises(KeyError, match="is not among the requested columns: label"):
-            some.is_present(name)
-    assert some.is_present("body").tolist() == some.is_present("body_format").tolist() == [True]
+            some.is_valid(name)
+    assert some.is_valid("body").tolist() == some.is_valid("body_format").tolist() == [True]
 
 
 def test_a_batch_that_is_written_again_makes_them_again() -> None:
     batch = mqqb.decode_batch([message("one"), message("two")])
     assert [batch["body_text"].text(row) for row in range(2)] == ["one", "two"]
     batch = mqqb.decode_batch([b"oops", message("three")], out=batch)
-    assert batch.is_present("body_text").tolist() == [False, True]
+    assert batch.is_valid("body_text").tolist() == [False, True]
     assert [batch["body_text"].text(row) for row in range(2)] == ["", "three"]
 
 

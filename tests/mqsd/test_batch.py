@@ -43,8 +43,8 @@ def test_faults_are_sparse_and_in_order() -> None:
     for row in (-1, 6):
         with pytest.raises(IndexError):
             batch.fault(row)
-    assert batch.is_present("fault").tolist() == [False, True, False, True, False, True]
-    assert batch.is_present("violations").tolist() == [True, False, True, False, True, False]
+    assert batch.is_valid("fault").tolist() == [False, True, False, True, False, True]
+    assert batch.is_valid("violations").tolist() == [True, False, True, False, True, False]
 
 
 def test_a_fault_names_the_entry_of_an_array() -> None:

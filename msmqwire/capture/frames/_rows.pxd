@@ -19,6 +19,7 @@ cdef enum:
     MOST_ASSEMBLED = 1024            # reassembled datagrams in a block
     MOST_FILES = 254                 # files that the rows of a block may come from, beside the one being read
     MOST_PATHS = 254                 # paths of encapsulations in a block
+    NO_PATH = 0xFF                   # in the column ``encapsulation``
 
 
 # Bits of a presence byte, beside DECODED
@@ -68,7 +69,7 @@ cdef struct Rows:
     size_t assembled       # IP datagrams out of fragments among those blocks
     uint32_t* files        # what the values of the column file stand for, from 1 on; 0 is the file being read
     size_t file_count
-    uint32_t* paths        # what the values of the column encapsulation stand for, from 1 on
+    uint32_t* paths        # what the values of the column encapsulation stand for
     size_t path_count
     # For rows that are frames as they were captured
     bint frames_only       # all rows are such
@@ -125,7 +126,7 @@ cdef inline void put_columns(
     if rows.transport != NULL:
         rows.transport[row] = <uint8_t>ends.transport
     if rows.encapsulation != NULL:
-        rows.encapsulation[row] = 0
+        rows.encapsulation[row] = NO_PATH
     if wire_unlikely(path != 0):
         put_path(rows, row, path)
     if rows.stream_offset != NULL:

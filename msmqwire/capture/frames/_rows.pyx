@@ -5,14 +5,14 @@ from libc.stdint cimport uint8_t, uint32_t
 
 
 cdef uint8_t value_of(uint32_t* known, size_t* count, uint32_t number) noexcept nogil:
-    """The value, from 1, that stands for a number in a column of this block; a new number is added to those known."""
+    """The value, from 0, that stands for a number in a column of this block; a new number is added to those known."""
     cdef size_t place = 0
     while place < count[0] and known[place] != number:
         place += 1
     if place == count[0]:
         known[place] = number
         count[0] += 1
-    return <uint8_t>(place + 1)
+    return <uint8_t>place
 
 
 cdef void put_path(Rows* rows, size_t row, uint32_t path) noexcept nogil:

@@ -53,7 +53,7 @@ cdef inline bint put_packet(
     rows.packets += 1
     if rows.columns:
         if rows.file != NULL and last.file != counts.file:
-            file = value_of(rows.files, &rows.file_count, last.file)
+            file = value_of(rows.files, &rows.file_count, last.file) + 1
         put_columns(
             rows, rows.count, &ends, last.timed, last.time, last.frame, first_frame, file, offset, flow.path
         )

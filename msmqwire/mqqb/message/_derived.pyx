@@ -4,7 +4,7 @@ Values are found without the GIL and stored with it, so that other threads may r
 """
 
 from libc.stddef cimport size_t
-from libc.stdint cimport INT32_MAX, int32_t, uint8_t, uint32_t
+from libc.stdint cimport INT32_MAX, int32_t, uint8_t, uint16_t, uint32_t
 from libc.string cimport memcpy, memset
 
 from msmqwire.columns._batch cimport DECODED, Batch, Hold, Reading
@@ -26,7 +26,8 @@ from msmqwire.mqqb.message.readable import BODY_TYPES
 from msmqwire.mqqb.schema import MESSAGES
 
 cdef enum:
-    NO_NAME = 255
+    NO_FORMAT = 0xFF
+    NO_BODY_TYPE = 0xFFFF
 
 
 cdef struct Rows:
@@ -35,11 +36,10 @@ cdef struct Rows:
     size_t count
 
 
-# Of each body type: its place among the names
-cdef uint8_t[BODY_TYPE_NUMBERS] NAME_PLACES
-memset(NAME_PLACES, NO_NAME, sizeof(NAME_PLACES))
-for place, number in enumerate(BODY_TYPES):
-    NAME_PLACES[<size_t>number] = place
+cdef bint[BODY_TYPE_NUMBERS] HAS_NAME
+memset(HAS_NAME, 0, sizeof(HAS_NAME))
+for number in BODY_TYPES:
+    HAS_NAME[<size_t>number] = True
 
 # The columns that are made together
 cdef dict FORMAT_AND_TEXT = {
@@ -56,13 +56,13 @@ cdef int derive_column(Batch batch, object column) except -1:
     rows.payloads = &batch.payloads.table
     rows.presence = <const uint32_t*>batch.data("presence")
     rows.count = batch.length
-    cdef Buffer numbers = allocate(rows.count)
+    cdef Buffer numbers = allocate((sizeof(uint16_t) if column.name == "body_type_name" else 1) * rows.count)
     cdef Buffer origins = allocate(rows.count * sizeof(Origin))
     cdef Origin* origin = <Origin*>origins.data
     cdef Buffer present = allocate(rows.count)
     if column.name == "body_type_name":
         with nogil:
-            find_body_types(&rows, numbers.data, present.data)
+            find_body_types(&rows, <uint16_t*>numbers.data, present.data)
         store_column(batch, column, numbers, present)
         return 0
     if column.name not in FORMAT_AND_TEXT:
@@ -102,21 +102,18 @@ cdef bint read_row(const Rows* rows, size_t row, Packet* packet, const uint8_t**
     return payload.data != NULL and read_message(payload.data, payload.size, False, NULL, packet, &fault) == 0
 
 
-cdef void find_body_types(const Rows* rows, uint8_t* numbers, uint8_t* present) noexcept nogil:
-    """The places of the names of body types, and which rows have any."""
+cdef void find_body_types(const Rows* rows, uint16_t* numbers, uint8_t* present) noexcept nogil:
+    """The body types that fit into 16 bits, and which rows have one with a name."""
     cdef Packet packet
     cdef const uint8_t* data
     cdef uint32_t body_type
-    cdef uint8_t place
     cdef size_t row
     for row in range(rows.count):
-        place = NO_NAME
+        body_type = NO_BODY_TYPE
         if read_row(rows, row, &packet, &data) and packet.presence & HAS_PROPERTIES:
-            body_type = body_type_of(&packet)
-            if body_type < BODY_TYPE_NUMBERS:
-                place = NAME_PLACES[body_type]
-        present[row] = place != NO_NAME
-        numbers[row] = place if place != NO_NAME else 0
+            body_type = min(body_type_of(&packet), <uint32_t>NO_BODY_TYPE)
+        numbers[row] = <uint16_t>body_type
+        present[row] = body_type < BODY_TYPE_NUMBERS and HAS_NAME[body_type]
 
 
 cdef void find_sids(const Rows* rows, Origin* origins) noexcept nogil:
@@ -146,7 +143,8 @@ cdef void find_bodies(const Rows* rows, bint extension, uint8_t* formats, Origin
     cdef size_t row
     for row in range(rows.count):
         origins[row].form = NO_TEXT
-        formats[row] = 0
+        # A body that has changed since it was first read has a format, too
+        formats[row] = 0 if rows.presence[row] & HAS_PROPERTIES else NO_FORMAT
         if read_row(rows, row, &packet, &data) and packet.presence & HAS_PROPERTIES:
             body = packet.parts[EXTENSION_DATA if extension else body_part(&packet)]
             formats[row] = find_body(

@@ -11,7 +11,7 @@ A flag in BaseHeader or UserHeader says which of the others are present; AH allo
 """
 
 from libc.stddef cimport size_t
-from libc.stdint cimport uint8_t, uint32_t
+from libc.stdint cimport uint8_t, uint16_t, uint32_t
 
 from msmqwire.columns._batch cimport DECODED
 from msmqwire.mqqb._kernel cimport (
@@ -21,19 +21,18 @@ from msmqwire.mqqb._kernel cimport (
     FLAG_TRACING, HASH_ALGORITHM_AT, HAS_ADMIN, HAS_COMPOUND, HAS_CONNECTOR_QM, HAS_CONNECTOR_TYPE, HAS_DEBUG_QUEUE,
     HAS_DELIVERY_MODE, HAS_DESTINATION, HAS_MESSAGE_CLASS, HAS_NOTIFICATION, HAS_PROPERTIES, HAS_RESPONSE,
     HAS_RESPONSE_CODE, HAS_SECURITY, HAS_SECURITY_ID, HAS_SENDER_ID_TYPE, HAS_SESSION, HAS_SRMP_ENVELOPE, HAS_TRAILING,
-    HAS_TRANSACTION, HOP_COUNT, LABEL, LABEL_TERMINATOR, LARGEST_LABEL, LARGEST_SENDER_CERT, MESSAGE_CLASS,
-    MESSAGE_CLASS_AT, MESSAGE_SIZE_AT, MISSING_DEBUG_HEADER, MISSING_PROPERTIES, NOTIFICATION, NO_MESSAGE_CLASS,
-    NO_SECURITY_DATA, PLAIN, PREVIOUS_TX_SEQUENCE_NUMBER, PREVIOUS_TX_SEQUENCE_NUMBER_AT, PRIVACY_LEVEL_AT, PROPERTIES,
-    PROPERTIES_HEADER_SIZE, PROVIDER_INFO, QUEUE_MANAGER_ADDRESS, QUEUE_MANAGER_ADDRESS_AT, RESERVED_BASE,
-    RESERVED_DEBUG, RESERVED_FLAGS, RESERVED_SECURITY, RESERVED_TRANSACTION, RESERVED_USER, RESPONSE_QUEUE, SECURITY,
-    SECURITY_FLAGS, SECURITY_HEADER_ENCRYPTION_KEY_SIZE_AT, SECURITY_HEADER_PROVIDER_INFO_SIZE_AT,
-    SECURITY_HEADER_SECURITY_ID_SIZE_AT, SECURITY_HEADER_SENDER_CERT_SIZE_AT, SECURITY_HEADER_SIGNATURE_SIZE_AT,
-    SECURITY_HEADER_SIZE, SECURITY_ID, SENDER, SENDER_CERT, SENDER_ID, SENT_OVER_HTTP, SESSION, SIGNATURE,
-    TRAILING_BYTES, TRANSACTION, TRANSACTION_HEADER_SIZE, TRANSACTION_PRIORITY, TX_SEQUENCE_NUMBER,
-    TX_SEQUENCE_NUMBER_AT, USER, USER_ADMIN_SHIFT, USER_CONNECTOR_TYPE, USER_DELIVERY_SHIFT, USER_DESTINATION_SHIFT,
-    USER_HEADER_FLAGS_AT, USER_HEADER_SIZE, USER_HOPS, USER_HTTP, USER_MULTI_QUEUE, USER_PROPERTIES, USER_REPLY_QUEUES,
-    USER_RESPONSE_SHIFT, USER_SECURITY, USER_SOAP, USER_TRANSACTION, WINDOW_SIZE, Field, Packet, Violation,
-    clear_packet, read_base_header, set_trailing, skip_padding,
+    HAS_TRANSACTION, HOP_COUNT, KIND, LABEL, LABEL_TERMINATOR, LARGEST_LABEL, LARGEST_SENDER_CERT, MESSAGE_CLASS,
+    MESSAGE_CLASS_AT, MESSAGE_SIZE_AT, MISSING_DEBUG_HEADER, MISSING_PROPERTIES, NOTIFICATION, NO_SECURITY_DATA, PLAIN,
+    PREVIOUS_TX_SEQUENCE_NUMBER, PREVIOUS_TX_SEQUENCE_NUMBER_AT, PRIVACY_LEVEL_AT, PROPERTIES, PROPERTIES_HEADER_SIZE,
+    PROVIDER_INFO, QUEUE_MANAGER_ADDRESS, QUEUE_MANAGER_ADDRESS_AT, RESERVED_BASE, RESERVED_DEBUG, RESERVED_FLAGS,
+    RESERVED_SECURITY, RESERVED_TRANSACTION, RESERVED_USER, RESPONSE_QUEUE, SECURITY, SECURITY_FLAGS,
+    SECURITY_HEADER_ENCRYPTION_KEY_SIZE_AT, SECURITY_HEADER_PROVIDER_INFO_SIZE_AT, SECURITY_HEADER_SECURITY_ID_SIZE_AT,
+    SECURITY_HEADER_SENDER_CERT_SIZE_AT, SECURITY_HEADER_SIGNATURE_SIZE_AT, SECURITY_HEADER_SIZE, SECURITY_ID, SENDER,
+    SENDER_CERT, SENDER_ID, SENT_OVER_HTTP, SESSION, SIGNATURE, TRAILING_BYTES, TRANSACTION, TRANSACTION_HEADER_SIZE,
+    TRANSACTION_PRIORITY, TX_SEQUENCE_NUMBER, TX_SEQUENCE_NUMBER_AT, USER, USER_ADMIN_SHIFT, USER_CONNECTOR_TYPE,
+    USER_DELIVERY_SHIFT, USER_DESTINATION_SHIFT, USER_HEADER_FLAGS_AT, USER_HEADER_SIZE, USER_HOPS, USER_HTTP,
+    USER_MESSAGE, USER_MULTI_QUEUE, USER_PROPERTIES, USER_REPLY_QUEUES, USER_RESPONSE_SHIFT, USER_SECURITY, USER_SOAP,
+    USER_TRANSACTION, WINDOW_SIZE, Field, Packet, Violation, clear_packet, read_base_header, set_trailing, skip_padding,
 )
 from msmqwire.mqqb.framing cimport BASE_HEADER_SIZE, FLAG_INTERNAL, FLAG_SESSION
 from msmqwire.mqqb.message._queues cimport (
@@ -63,7 +62,7 @@ cdef enum:
     LARGEST_HEADERS = 512   # of a message: all its headers and their padding
 
 
-cdef uint8_t message_class_place(uint32_t message_class) noexcept nogil
+cdef bint is_message_class(uint32_t message_class) noexcept nogil
 cdef void judge_provider(const uint8_t* data, Packet* packet) noexcept nogil
 cdef void judge_properties(const uint8_t* header, uint32_t message_size, Packet* packet) noexcept nogil
 cdef void recognise_ack(const uint8_t* data, Packet* packet) noexcept nogil
@@ -116,11 +115,11 @@ cdef inline int read_user_header(
     packet.sections[USER] = data + at[0]
     flags = load_u32(data + at[0] + USER_HEADER_FLAGS_AT)
     delivery = flags >> USER_DELIVERY_SHIFT & 3
+    packet.codes[DELIVERY] = <uint8_t>delivery
     if wire_unlikely(delivery > 1):
         packet.violations |= DELIVERY_MODE
     else:
         packet.presence |= HAS_DELIVERY_MODE
-        packet.codes[DELIVERY] = <uint8_t>delivery
     if wire_unlikely(
         not DESTINATION_CODES >> (flags >> USER_DESTINATION_SHIFT & 7) & 1
         or not ADMIN_CODES >> (flags >> USER_ADMIN_SHIFT & 7) & 1
@@ -224,8 +223,8 @@ cdef inline int read_security(
             at[0] = skip_padding(at[0] + sizes[i], size, packet)
     flags = load_u16(header)
     sender = flags & 0xF
+    packet.codes[SENDER] = <uint8_t>sender
     if sender <= 2:
-        packet.codes[SENDER] = <uint8_t>sender
         packet.presence |= HAS_SENDER_ID_TYPE
     if wire_unlikely(not is_sender_id(sender, data + packet.parts[SECURITY_ID].offset, sizes[SECURITY_ID])):
         packet.violations |= SENDER_ID
@@ -276,7 +275,6 @@ cdef inline int read_properties(
     cdef uint32_t message_class
     cdef uint32_t privacy
     cdef uint32_t unusual
-    cdef uint8_t place = 0
     if wire_unlikely(size - at[0] < PROPERTIES_HEADER_SIZE):
         return set_fault(
             fault, TRUNCATED, Field.MessagePropertiesHeader, at[0], PROPERTIES_HEADER_SIZE, size - at[0]
@@ -297,10 +295,8 @@ cdef inline int read_properties(
     set_part(packet, BODY, at[0], message_size)
     at[0] = skip_padding(at[0] + message_size, size, packet)
     message_class = load_u16(header + MESSAGE_CLASS_AT)
-    if message_class:
-        place = message_class_place(message_class)
-    if place != NO_MESSAGE_CLASS:
-        packet.codes[MESSAGE_CLASS] = place
+    packet.numbers[MESSAGE_CLASS] = <uint16_t>message_class
+    if message_class == 0 or is_message_class(message_class):
         packet.presence |= HAS_MESSAGE_CLASS
     privacy = load_u32(header + PRIVACY_LEVEL_AT)
     unusual = (
@@ -418,6 +414,7 @@ cdef inline int read_message(
     if wire_unlikely(strict and packet.violations & DISCARDABLE):
         return message_violation_fault(data, size, packet, fault)
     packet.presence |= DECODED
+    packet.codes[KIND] = USER_MESSAGE
     if wire_unlikely(packet.parts[BODY].length == ACK_BODY_SIZE and not base & FLAGS_OF_NO_ACK):
         recognise_ack(data, packet)
     return 0

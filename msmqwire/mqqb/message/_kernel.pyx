@@ -19,7 +19,7 @@ from msmqwire.mqqb._kernel cimport (
     HAS_CONNECTOR_QM, HAS_CONNECTOR_TYPE, HAS_DEBUG_QUEUE, HAS_DESTINATION, HAS_FINAL_ACK, HAS_MULTI_QUEUE,
     HAS_PROPERTIES, HAS_RESPONSE_CODE, HAS_SECURITY, HAS_SECURITY_ID, HAS_SESSION, HAS_SOAP, HAS_SRMP_ENVELOPE,
     HAS_TRANSACTION, HTTP_BODY, KIND, LABEL, LARGEST_LABEL, MESSAGE_BODY_OFFSET_AT, MESSAGE_BODY_SIZE_AT,
-    MESSAGE_CLASS_AT, MESSAGE_CLASS_VALUE, MESSAGE_SIZE_AT, MULTI_QUEUE_SIGNATURE, NO_MESSAGE_CLASS, ORDER_ACK,
+    MESSAGE_CLASS_AT, MESSAGE_CLASS_VALUE, MESSAGE_SIZE_AT, MULTI_QUEUE_SIGNATURE, ORDER_ACK,
     PACKET_SIZE_AT, PART_COUNT, PRIVACY_LEVEL, PRIVACY_LEVEL_AT, PROPERTIES, PROPERTIES_HEADER_SIZE, PROVIDER_INFO,
     QUEUE_COUNT, RESERVED_FLAGS, RESERVED_PROPERTIES, RESPONSE_QUEUE, SECURITY, SECURITY_HEADER_ENCRYPTION_KEY_SIZE_AT,
     SECURITY_HEADER_PROVIDER_INFO_SIZE_AT, SECURITY_HEADER_SECURITY_ID_SIZE_AT, SECURITY_HEADER_SENDER_CERT_SIZE_AT,
@@ -64,13 +64,13 @@ FINAL_ACK_CLASSES[:] = [
 cdef const char* ACK_LABEL = "QM Ordering Ack"
 
 
-cdef uint8_t message_class_place(uint32_t message_class) noexcept nogil:
-    """The place of a message class among MESSAGE_CLASSES, or NO_MESSAGE_CLASS."""
-    cdef uint8_t place
-    for place in range(MESSAGE_CLASS_COUNT):
-        if MESSAGE_CLASS_NUMBERS[place] == message_class:
-            return place
-    return NO_MESSAGE_CLASS
+cdef bint is_message_class(uint32_t message_class) noexcept nogil:
+    """Whether a message class is one of MESSAGE_CLASSES."""
+    cdef size_t i
+    for i in range(<size_t>MESSAGE_CLASS_COUNT):
+        if MESSAGE_CLASS_NUMBERS[i] == message_class:
+            return True
+    return False
 
 
 cdef void judge_provider(const uint8_t* data, Packet* packet) noexcept nogil:

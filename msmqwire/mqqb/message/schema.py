@@ -325,7 +325,7 @@ MESSAGE_HEADERS = (
             Field(
                 "", column="message_class_name",
                 about="MessageClass by name, without MQMSG_CLASS_; null if it has none",
-                shown=Enumeration(tuple(MESSAGE_CLASSES.values())), store="codes.MESSAGE_CLASS",
+                shown=Enumeration.of(MESSAGE_CLASSES), store="numbers.MESSAGE_CLASS",
                 presence="HAS_MESSAGE_CLASS",
             ),
             Field(
@@ -339,7 +339,7 @@ MESSAGE_HEADERS = (
             Field("BodyType", "u32", 24, "body_type", "BodyType, a VARTYPE", names=BODY_TYPES, default=0),
             Field(
                 "", column="body_type_name", about="BodyType by name; null if it has none",
-                shown=Enumeration(tuple(BODY_TYPES.values())), derived=True, presence="HAS_BODY_TYPE_NAME",
+                shown=Enumeration.of(BODY_TYPES), derived=True, presence="HAS_BODY_TYPE_NAME",
             ),
             Field("ApplicationTag", "u32", 28, "application_tag", "ApplicationTag", default=0),
             Field("MessageSize", "u32", 32, "message_size", "MessageSize, the bytes of the body"),
