@@ -1,4 +1,4 @@
-"""Merge the small files of a lake, delete files that it does not need, list its runs, check it, or mend it.
+"""Merge the small files of a lake, delete files that it does not need, list its runs, check it, or repair it.
 
 LAKE is the folder or the URI of a lake that msmqwire pipeline has made. Credentials of a URI
 come from the environment, as deltalake reads it: AWS_ACCESS_KEY_ID and so on. Runs of the
@@ -8,7 +8,7 @@ exit status:
   0  done; of check: the lake is sound
   1  wrong usage, or no lake
   2  of check: a log or a file is missing or malformed, or the rows of a capture are not those in
-     accounting: msmqwire lake repair
+     accounting
 
 examples:
   msmqwire lake optimize lake
@@ -35,7 +35,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         (_vacuum, "vacuum", "delete the files that no table has had for some time"),
         (_history, "history", "list the runs, the last one first"),
         (_check, "check", "compare the files and rows of every table with accounting"),
-        (_repair, "repair", "mend malformed logs; remove rows that are there twice; leave out malformed files"),
+        (_repair, "repair", "remove rows that are there twice; mark captures that lack rows to be read again"),
     ):
         action = actions.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
         action.set_defaults(act=act)

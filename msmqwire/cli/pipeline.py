@@ -107,7 +107,7 @@ def _run(options: argparse.Namespace, spark: SparkSession) -> int:
                 compression=options.compression,
                 digest=options.digest,
                 recursive=options.recursive,
-                again=options.overwrite,
+                overwrite=options.overwrite,
                 vacuum_hours=options.vacuum_hours,
                 progress=progress,
             )

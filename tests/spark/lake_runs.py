@@ -8,8 +8,9 @@ import multiprocessing
 import os
 import shutil
 import signal
+import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from msmqwire.spark.lake import commit as protocol
 from msmqwire.spark.lake.accounting import Decoded, SourceAccount
-from msmqwire.spark.lake.captures import capture_numbers
+from msmqwire.spark.lake.captures import Identity, Known, Relation
 from msmqwire.spark.lake.commit import Lake
 from msmqwire.spark.lake.dayfiles import DayFiles, WrittenFile
 from msmqwire.spark.lake.schemas import file_columns
@@ -38,8 +39,25 @@ PROCESSES.set_forkserver_preload([__name__])
 SCHEDULES = int(os.environ.get("MSMQWIRE_SCHEDULES", "16"))
 
 
-def write_rows(storage: Storage, captures: Mapping[str, tuple[int, int]], name: str) -> list[WrittenFile]:
-    """Files with the rows of captures, over two days, and a fault for each capture; by number and rows."""
+def identity_of(file: str, rows: int) -> Identity:
+    """The identity of a capture; one with more rows begins with one of the same name with fewer."""
+    return Identity(f"{file} of {rows}", rows, file, file, [f"opening of {file}"], "")
+
+
+def relate(row: SourceAccount, known: Iterable[Known]) -> Relation:
+    """How a capture is to others of its name."""
+    assert row.identity is not None
+    relation = Relation()
+    for one in known:
+        if one.length > row.identity.length:
+            relation.part_of = one
+        else:
+            relation.grown_from.append(one)
+    return relation
+
+
+def write_rows(storage: Storage, captures: Mapping[str, tuple[str, int]], name: str) -> list[WrittenFile]:
+    """Files with the rows of captures, over two days, and a fault for each capture; by capture and rows."""
     files = []
     for table in ("topology", "faults"):
         with DayFiles(storage, table, file_columns(table), "snappy", name) as days:
@@ -62,29 +80,37 @@ def write_rows(storage: Storage, captures: Mapping[str, tuple[int, int]], name: 
     return files
 
 
-def decoded(storage: Storage, captures: Captures, numbers: Iterator[int]) -> Decoded:
+def decoded(lake: Lake, captures: Captures) -> Decoded:
     """Captures whose rows share files."""
-    numbered = {file: (next(numbers), rows) for file, rows in captures.items()}
+    identities = {file: identity_of(file, rows) for file, rows in captures.items()}
     rows = []
-    for file, (number, count) in numbered.items():
-        account = SourceAccount(file, number, key=f"key of {file}", length=count, bytes=count)
+    for file, count in captures.items():
+        account = SourceAccount(file, identities[file], bytes=count)
+        account.grown_from = relate(account, lake.known.alike(identities[file], file)).grown_from
+        account.planned_at = lake.run
         account.rows, account.faults = {"topology": count}, {"truncated": 1}
         account.size, account.modified_ns, account.settings = count, count, SETTINGS
         rows.append(account)
-    return Decoded(rows, write_rows(storage, numbered, f"{next(numbers):032x}"))
+    named = {file: (identities[file].capture, rows) for file, rows in captures.items()}
+    return Decoded(rows, write_rows(lake.storage, named, uuid.uuid4().hex))
 
 
 def run(root: str | Path, captures: Captures, *, options: Mapping[str, str] | None = None, share: int = 2) -> None:
     """A run over captures, some of which share files."""
     lake = Lake(Storage.of(root, options), create=True)
-    numbers = capture_numbers()
-    while new := [file for file, rows in captures.items() if not lake.known.holds(f"key of {file}", rows, SETTINGS)]:
+    lake.settle()
+    while new := [file for file, rows in captures.items() if not _holds(lake, file, rows)]:
         groups = [
-            decoded(lake.storage, {file: captures[file] for file in new[at : at + share]}, numbers)
-            for at in range(0, len(new), share)
+            decoded(lake, {file: captures[file] for file in new[at : at + share]}) for at in range(0, len(new), share)
         ]
-        refused = lake.commit(groups, "snappy")
+        refused = lake.commit(groups, "snappy", relate)
         share = 1 if refused else share
+
+
+def _holds(lake: Lake, file: str, rows: int) -> bool:
+    identity = identity_of(file, rows)
+    longer = (one.length > rows for one in lake.known.alike(identity, file))
+    return lake.known.holds(identity.capture, SETTINGS) or any(longer)
 
 
 def contents(root: str | Path) -> dict[str, Counter[tuple[Any, ...]]]:
@@ -155,7 +181,6 @@ def stop() -> None:
 # What changes a lake: a run may end before each of these, and after it
 _STEPS: list[tuple[Any, str]] = [
     (Storage, "create"),
-    (Storage, "write"),
     (Storage, "sync"),
     (DeltaTable, "create"),
     (DeltaTable, "create_write_transaction"),
@@ -204,6 +229,7 @@ def run_and_die(root: str, captures: Captures, step: int) -> None:
 def merge(root: str) -> None:
     """Merge the files of a lake, as every so many runs and ``optimize`` do."""
     lake = Lake(Storage.of(root))
+    lake.settle()
     for table in ("topology", "faults", "accounting"):
         lake.table(table).merge()
 

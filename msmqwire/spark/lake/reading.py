@@ -39,8 +39,7 @@ def read(
 ) -> DataFrame:
     """Read a table of a lake, as of one run.
 
-    The files are chosen here, by their days and statistics, and read by Spark's own Parquet reader. A table that lags
-    behind ``accounting`` is brought up to it first, which needs permission to write.
+    The files are chosen here, by their days and statistics, and read by Spark's own Parquet reader.
 
     Parameters
     ----------
@@ -87,23 +86,30 @@ def _parquet(spark: SparkSession, scan: LakeScan) -> DataFrame:
         return spark.createDataFrame([], schema)
     # Spark knows S3 as s3a
     root = scan.storage.path(scan.table).replace("s3://", "s3a://", 1)
-    paths: list[str] = []
-    paths_elsewhere: dict[datetime.date | None, list[str]] = {}
+    # Spark finds the day of most files in their paths
+    paths: dict[tuple[str, ...], list[str]] = {}
+    paths_elsewhere: dict[tuple[datetime.date | None, tuple[str, ...]], list[str]] = {}
     for file in scan.files:
-        day_paths = paths if _is_day_in_path(scan.table, file) else paths_elsewhere.setdefault(file.day, [])
-        day_paths.append(f"{root}/{file.path}")
+        if _is_day_in_path(scan.table, file):
+            paths.setdefault(file.without, []).append(f"{root}/{file.path}")
+        else:
+            paths_elsewhere.setdefault((file.day, file.without), []).append(f"{root}/{file.path}")
     frames = []
     with _settings(spark, _LISTING):
         reader = spark.read.option("__globPaths__", "false")
-        for day, of_day in paths_elsewhere.items():
+        for (day, without), of_day in paths_elsewhere.items():
             frame = reader.schema(StructType(schema.fields[:-1])).parquet(*of_day)
-            frames.append(frame.withColumn("day", lit(day).cast("date")))
-        if paths:
-            frames.append(reader.schema(schema).option("basePath", root).parquet(*paths))
+            frames.append(_without(frame.withColumn("day", lit(day).cast("date")), without))
+        for without, some in paths.items():
+            frames.append(_without(reader.schema(schema).option("basePath", root).parquet(*some), without))
         found = reduce(lambda one, other: one.unionAll(other), frames)
         # Through Spark Connect, nothing is listed before somebody asks
         _ = found.columns
     return found
+
+
+def _without(frame: DataFrame, captures: tuple[str, ...]) -> DataFrame:
+    return frame.where(~col("capture").isin(list(captures))) if captures else frame
 
 
 def _is_day_in_path(table: str, file: LakeFile) -> bool:
