@@ -1,8 +1,11 @@
-"""Merge the small files of a lake, delete files that it does not need, list its runs, check it, or repair it.
+"""Delete rows of a lake, merge its small files, delete files that it does not need, list its runs, check or repair it.
 
 LAKE is the folder or the URI of a lake that msmqwire pipeline has made. Credentials of a URI
 come from the environment, as deltalake reads it: AWS_ACCESS_KEY_ID and so on. Runs of the
 pipeline may write to the lake meanwhile.
+
+delete deletes rows that meet all given conditions. They do not come back: not by another run, by
+pipeline --overwrite, when their capture grows, or by repair. The files that had them go with vacuum.
 
 exit status:
   0  done; of check: the lake is sound
@@ -16,14 +19,19 @@ examples:
   msmqwire lake history s3://captures/lake
   msmqwire lake check lake
   msmqwire lake repair lake --dry-run
+  msmqwire lake delete lake --before 2024-03-01 --yes
+  msmqwire lake delete lake --address 10.20.1.9 --dry-run
+  msmqwire lake delete lake --where "label = 'payroll'"
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
+from datetime import date
 
-from msmqwire.cli.arguments import hours
-from msmqwire.cli.console import optional, printable, say
+from msmqwire.cli.arguments import hours, network
+from msmqwire.cli.console import CommandError, optional, printable, say
 from msmqwire.errors import counted
 
 
@@ -35,6 +43,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         (_vacuum, "vacuum", "delete the files that no table has had for some time"),
         (_history, "history", "list the runs, the last one first"),
         (_check, "check", "compare the files and rows of every table with accounting"),
+        (_delete, "delete", "delete rows by day, capture, address or condition"),
         (_repair, "repair", "remove rows that are there twice; mark captures that lack rows to be read again"),
     ):
         action = actions.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
@@ -45,10 +54,46 @@ def add(parser: argparse.ArgumentParser) -> None:
                 "--hours", type=hours, default=168, metavar="N", help="how long to keep them (default: 168, a week)"
             )
             action.add_argument("-n", "--dry-run", action="store_true", help="delete nothing, only list the files")
+        if name == "delete":
+            _add_conditions(action)
         if name == "repair":
             action.add_argument(
                 "-n", "--dry-run", action="store_true", help="change nothing, only say what would be done"
             )
+
+
+def _add_conditions(action: argparse.ArgumentParser) -> None:
+    action.add_argument("--before", type=_day, metavar="DAY", help="rows of days before 2024-03-01, in UTC")
+    action.add_argument(
+        "--capture",
+        dest="captures",
+        action="append",
+        metavar="FILE",
+        help="rows of this capture, by name or fingerprint, as accounting has it; may be repeated",
+    )
+    action.add_argument(
+        "--address",
+        dest="addresses",
+        action="append",
+        default=[],
+        type=network,
+        metavar="NET",
+        help="rows that this address or network (10.20.1.0/24) sent or received; may be repeated",
+    )
+    action.add_argument(
+        "--where",
+        metavar="SQL",
+        help="rows that meet a condition in DuckDB's SQL; notifications and faults of a message go with it",
+    )
+    action.add_argument("-n", "--dry-run", action="store_true", help="delete nothing, only count the rows")
+    action.add_argument("-y", "--yes", action="store_true", help="do not ask")
+
+
+def _day(text: str) -> date:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a day, as in 2024-03-01") from None
 
 
 def run(options: argparse.Namespace) -> int:
@@ -82,7 +127,7 @@ def _history(options: argparse.Namespace) -> int:
     for one in lake.history(options.lake):
         print(
             f"{one.number}  {one.committed:%Y-%m-%dT%H:%M:%SZ}  {counted(one.captures, 'capture')}, "
-            f"{counted(one.rows, 'row')}"
+            f"{counted(one.rows, 'row')}" + (f", {counted(one.deleted, 'row')} deleted" if one.deleted else "")
         )
     return 0
 
@@ -95,6 +140,33 @@ def _check(options: argparse.Namespace) -> int:
         print(printable(problem))
     say(f"{counted(len(problems), 'problem')} found")
     return 2 if problems else 0
+
+
+def _delete(options: argparse.Namespace) -> int:
+    from msmqwire.spark import lake
+
+    conditions = {name: getattr(options, name) for name in ("before", "captures", "addresses", "where")}
+    try:
+        counts = lake.delete(options.lake, **conditions, dry_run=True)
+    except ValueError:
+        raise CommandError("name the rows to delete: --before, --capture, --address or --where") from None
+    if options.yes and not options.dry_run:
+        counts = lake.delete(options.lake, **conditions)
+    for table, count in counts.items():
+        if count:
+            print(f"{table}: {counted(count, 'row')}")
+    rows = counted(sum(counts.values()), "row")
+    if options.dry_run:
+        say(f"{rows} to delete")
+        return 0
+    if not options.yes and any(counts.values()):
+        if not sys.stdin.isatty():
+            raise CommandError("nothing is deleted: give --yes where no terminal can ask")
+        if input(f"Delete {rows}? [y/N] ").strip().lower() not in ("y", "yes"):
+            raise CommandError("nothing is deleted")
+        rows = counted(sum(lake.delete(options.lake, **conditions).values()), "row")
+    say(f"{rows} deleted; msmqwire lake vacuum deletes the files that have them")
+    return 0
 
 
 def _repair(options: argparse.Namespace) -> int:

@@ -7,6 +7,7 @@ content: running again reads what is new and adds nothing twice.
 
 from __future__ import annotations
 
+import datetime
 import json
 import logging
 import os
@@ -34,7 +35,9 @@ from msmqwire.spark.executors import map_in_arrow
 from msmqwire.spark.lake.accounting import Decoded, SourceAccount, check_files
 from msmqwire.spark.lake.captures import Identity, Known, KnownCaptures, Relation, identify, relate, tails
 from msmqwire.spark.lake.commit import Lake
+from msmqwire.spark.lake.deleting import delete
 from msmqwire.spark.lake.maintenance import vacuum
+from msmqwire.spark.lake.places import united
 from msmqwire.spark.lake.storage import SCRATCH, LakeOptions, Storage, one_line
 from msmqwire.spark.lake.tasks import CaptureSplitter, Decoding, SourceCalls, SplitCapture, Stage, ToRead
 from msmqwire.spark.source.planning import MANY, large, pack, task_size
@@ -86,6 +89,8 @@ class Summary(FrameCounts):
         Sources whose content another source of this run has; it is in the lake once.
     alike : list of str
         Sources that were added though a capture of the lake begins with the same 64 KiB, and which.
+    deleted : Counter
+        Rows that were older than ``retention_days``, by table.
     seconds : float
     """
 
@@ -99,6 +104,7 @@ class Summary(FrameCounts):
     problems: list[str] = field(default_factory=list)
     duplicates: list[str] = field(default_factory=list)
     alike: list[str] = field(default_factory=list)
+    deleted: Counter[str] = field(default_factory=Counter)
     seconds: float = 0.0
 
     def add(self, account: SourceAccount) -> None:
@@ -134,6 +140,8 @@ class Summary(FrameCounts):
         lines += (f"not read: {problem}" for problem in self.problems)
         lines += (f"the same content as another: {shown_name(file)}" for file in self.duplicates)
         lines += self.alike
+        if self.deleted.total():
+            lines.append(f"{counted(self.deleted.total(), 'row')} deleted: older than the retention")
         return "\n".join(lines)
 
 
@@ -152,6 +160,7 @@ def run(
     digest: bool = False,
     overwrite: bool = False,
     vacuum_hours: int | None = None,
+    retention_days: int | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> Summary:
     """Decode captures into the Delta tables of a lake, by day.
@@ -187,6 +196,8 @@ def run(
         Decode captures though the lake has them, with these tables and ports, and replace their rows.
     vacuum_hours : int, optional
         Afterwards delete files that no table has had for so many hours, as ``lake.vacuum`` does; none by default.
+    retention_days : int, optional
+        Afterwards delete rows of days before the last so many, in UTC, as ``lake.delete`` does; none by default.
     progress : callable, optional
         Called with the progress of decoding a few times a second, from another thread. What it raises is logged, and
         it is not called again.
@@ -196,7 +207,7 @@ def run(
     FileNotFoundError
         A source names no file.
     ValueError
-        There is no such table, mode or compression, or ``vacuum_hours`` is negative.
+        There is no such table, mode or compression, or ``vacuum_hours`` or ``retention_days`` is negative.
     LakeError
         It is a lake of an earlier version, or a file that a run has committed is missing.
     AccountingError
@@ -205,12 +216,16 @@ def run(
     started = time.monotonic()
     if compression not in get_args(Compression):
         raise ValueError(f"compression={compression!r} is not one of {', '.join(get_args(Compression))}")
-    if vacuum_hours is not None and vacuum_hours < 0:
-        raise ValueError(f"vacuum_hours={vacuum_hours} is negative")
+    for name, number in (("vacuum_hours", vacuum_hours), ("retention_days", retention_days)):
+        if number is not None and number < 0:
+            raise ValueError(f"{name}={number} is negative")
     options = _options(tables, mode, ports, storage_options)
     files = find_files(sources, recursive=recursive, storage_options=storage_options)
     store = Lake(Storage.of(lake, lake_options), create=True)
     summary = _Run(spark, store, options, compression, digest, overwrite, progress).run(files)
+    if retention_days is not None:
+        before = datetime.datetime.now(datetime.UTC).date() - datetime.timedelta(days=retention_days)
+        summary.deleted = Counter(delete(lake, before=before, lake_options=lake_options))
     if vacuum_hours is not None:
         vacuum(lake, hours=vacuum_hours, lake_options=lake_options)
     summary.seconds = time.monotonic() - started
@@ -261,6 +276,8 @@ class _Run:
         self.planned_at = 0
         #: What the captures of files to read replace.
         self.grown_from: dict[str, list[Known]] = {}
+        #: The places of rows of these files that were deleted.
+        self.deletions: dict[str, bytes | None] = {}
         #: The captures that this run has decoded.
         self.read: set[str] = set()
         self.decoded: list[Decoded] = []
@@ -315,10 +332,13 @@ class _Run:
             relation = self._relate(file.name, identity, known.alike(identity, file.name))
             if relation.part_of is not None:
                 continue
-            if relation.unclear is not None and not self.overwrite_before:
+            if relation.unclear is not None and (not self.overwrite_before or relation.unclear.deletions):
                 self._add_problem(file, relation.unclear)
                 continue
             self.grown_from[file.name] = relation.grown_from
+            before = known.capture(identity.capture)
+            replaced = relation.grown_from if before is None else [*relation.grown_from, before]
+            self.deletions[file.name] = united(one.deletions for one in replaced)
             for one in known.same_beginning(identity):
                 if one not in relation.grown_from:
                     self.summary.alike.append(
@@ -338,7 +358,7 @@ class _Run:
     def _planned(self, file: SourceFile, identity: Identity) -> Known:
         size, modified = file.size, file.modified_ns
         named = (identity.length, identity.head, identity.tail, identity.openings)
-        return Known(identity.capture, 0, "", file.name, *named, size, modified, self.settings, None, None)
+        return Known(identity.capture, 0, "", file.name, *named, size, modified, self.settings, None, None, None)
 
     def _add_problem(self, file: SourceFile, other: Known) -> None:
         account = SourceAccount(file.name, bytes=file.size)
@@ -386,7 +406,7 @@ class _Run:
             self._add(self._on_workers(decoding, tasks))
 
     def _to_read(self, file: SourceFile) -> ToRead:
-        return ToRead(file.name, self.files[file.name].size, self.identities.get(file.name))
+        return ToRead.of(self.files[file.name], self.identities.get(file.name), self.deletions.get(file.name))
 
     def _orphans(self, copies: Sequence[SourceFile]) -> list[SourceFile]:
         """Copies of files that were decoded as another capture, or turned out to be none."""
@@ -475,6 +495,8 @@ class _Run:
         file = self.files[account.file]
         account.size, account.modified_ns, account.settings = file.size, file.modified_ns, self.settings
         account.planned_at = self.planned_at
+        if account.is_capture:
+            account.deletions = self.deletions.get(account.file)
 
     def _note_copies(self, files: Sequence[SourceFile]) -> None:
         """Commit rows for files whose captures the lake has under another name or time, so that no run opens them."""

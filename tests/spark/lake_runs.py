@@ -12,9 +12,11 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError, TableNotFoundError
@@ -25,6 +27,7 @@ from msmqwire.spark.lake.accounting import Decoded, SourceAccount
 from msmqwire.spark.lake.captures import Identity, Known, Relation
 from msmqwire.spark.lake.commit import Lake
 from msmqwire.spark.lake.dayfiles import DayFiles, WrittenFile
+from msmqwire.spark.lake.places import deleted_here, united
 from msmqwire.spark.lake.schemas import file_columns
 from msmqwire.spark.lake.storage import Storage
 from msmqwire.spark.lake.tables import LakeTable
@@ -33,6 +36,7 @@ from tests.spark.captures import DAY, MONDAY
 #: Captures: how many bytes, and rows, each has.
 Captures = Mapping[str, int]
 SETTINGS = "settings"
+TWO = ("topology", "faults")
 PROCESSES = multiprocessing.get_context("forkserver")
 PROCESSES.set_forkserver_preload([__name__])
 #: Random schedules of the long tests, and half as many of each kind of repair; 200 schedules take a quarter of an hour.
@@ -56,10 +60,16 @@ def relate(row: SourceAccount, known: Iterable[Known]) -> Relation:
     return relation
 
 
-def write_rows(storage: Storage, captures: Mapping[str, tuple[str, int]], name: str) -> list[WrittenFile]:
+def write_rows(
+    storage: Storage,
+    captures: Mapping[str, tuple[str, int]],
+    name: str,
+    deletions: Mapping[str, bytes | None] = MappingProxyType({}),
+    left_out: Counter[tuple[str, str]] | None = None,
+) -> list[WrittenFile]:
     """Files with the rows of captures, over two days, and a fault for each capture; by capture and rows."""
     files = []
-    for table in ("topology", "faults"):
+    for table in TWO:
         with DayFiles(storage, table, file_columns(table), "snappy", name) as days:
             for file, (number, rows) in captures.items():
                 count = rows if table == "topology" else 1
@@ -74,7 +84,13 @@ def write_rows(storage: Storage, captures: Mapping[str, tuple[str, int]], name: 
                 types |= {"time": pa.timestamp("ns", "UTC")}
                 del types["capture"]
                 columns = {one: pa.array(values.get(one, [None] * count), type_) for one, type_ in types.items()}
-                days.write(pa.record_batch(columns), number)
+                batch, gone = pa.record_batch(columns), deletions.get(file)
+                if gone is not None and left_out is not None:
+                    kept: Any = pc.invert(deleted_here(batch, table, gone))
+                    batch = batch.filter(kept)
+                    left_out[file, table] += count - len(batch)
+                if len(batch):
+                    days.write(batch, number)
         files += days.files
     storage.sync(f"{file.table}/{file.path}" for file in files)
     return files
@@ -84,15 +100,23 @@ def decoded(lake: Lake, captures: Captures) -> Decoded:
     """Captures whose rows share files."""
     identities = {file: identity_of(file, rows) for file, rows in captures.items()}
     rows = []
+    deletions: dict[str, bytes | None] = {}
     for file, count in captures.items():
         account = SourceAccount(file, identities[file], bytes=count)
         account.grown_from = relate(account, lake.known.alike(identities[file], file)).grown_from
         account.planned_at = lake.run
         account.rows, account.faults = {"topology": count}, {"truncated": 1}
         account.size, account.modified_ns, account.settings = count, count, SETTINGS
+        before = lake.known.capture(identities[file].capture)
+        replaced = account.grown_from if before is None else [*account.grown_from, before]
+        account.deletions = deletions[file] = united(one.deletions for one in replaced)
         rows.append(account)
     named = {file: (identities[file].capture, rows) for file, rows in captures.items()}
-    return Decoded(rows, write_rows(lake.storage, named, uuid.uuid4().hex))
+    left_out: Counter[tuple[str, str]] = Counter()
+    files = write_rows(lake.storage, named, uuid.uuid4().hex, deletions, left_out)
+    for account in rows:
+        account.deleted = {table: left_out[account.file, table] for table in TWO}
+    return Decoded(rows, files)
 
 
 def run(root: str | Path, captures: Captures, *, options: Mapping[str, str] | None = None, share: int = 2) -> None:

@@ -6,6 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
+from typing import TypeAlias
 
 import pyarrow as pa
 
@@ -17,6 +18,8 @@ from msmqwire.errors import MsmqWireError
 from msmqwire.spark.lake.captures import Identity, Known
 from msmqwire.spark.lake.dayfiles import WrittenFile
 
+# ``SourceAccount`` has a count called bytes
+Packed: TypeAlias = bytes
 _COUNTS = tuple(item.name for item in fields(FrameCounts) if item.type == "int")
 _NAMED = tuple(item.name for item in fields(FrameCounts) if item.default_factory is dict)
 _STREAMS = tuple(item.name for item in fields(StreamStats))
@@ -37,6 +40,7 @@ _COLUMNS: list[tuple[str, pa.DataType]] = [
     ("unread", pa.int64()),
     ("rows", pa.map_(pa.string(), pa.int64())),
     ("faults", pa.map_(pa.string(), pa.int64())),
+    ("deleted", pa.map_(pa.string(), pa.int64())),
     ("losses", pa.list_(pa.struct([("offset", pa.int64()), ("what", pa.string())]))),
     ("problem", pa.string()),
     # The capture that it is a copy of, the captures whose rows its rows replace, and the files with its rows
@@ -51,6 +55,8 @@ _COLUMNS: list[tuple[str, pa.DataType]] = [
     ("modified_ns", pa.int64()),
     ("settings", pa.string()),
     ("name", pa.binary()),
+    # The places of deleted rows, as ``places.packed`` has them
+    ("deletions", pa.binary()),
 ]
 #: The table ``accounting``.
 ACCOUNTING = pa.schema(_COLUMNS)
@@ -88,6 +94,8 @@ class SourceAccount(FrameCounts):
         Rows by table.
     faults : dict
         Rows of the table ``faults``, by code.
+    deleted : dict
+        Rows that were left out since they had been deleted, by table; ``rows`` and ``faults`` count them, too.
     losses : list of (int, str)
         Offset and description of what cannot be read, of frames, streams and cut files, at most 100.
     problem : str or None
@@ -101,6 +109,8 @@ class SourceAccount(FrameCounts):
         The capture that has its rows.
     grown_from : list of Known
         The captures that it begins with.
+    deletions : bytes or None
+        The places of rows that were deleted, as ``places.packed`` has them.
     replaces : list of Known
         The rows of ``accounting`` whose place it takes.
     planned_at : int
@@ -119,6 +129,7 @@ class SourceAccount(FrameCounts):
     unread: int = 0
     rows: dict[str, int] = field(default_factory=dict)
     faults: dict[str, int] = field(default_factory=dict)
+    deleted: dict[str, int] = field(default_factory=dict)
     losses: list[tuple[int, str]] = field(default_factory=list)
     problem: str | None = None
     size: int = 0
@@ -126,6 +137,7 @@ class SourceAccount(FrameCounts):
     settings: str = ""
     duplicate_of: str | None = None
     grown_from: list[Known] = field(default_factory=list)
+    deletions: Packed | None = None
     replaces: list[Known] = field(default_factory=list)
     planned_at: int = 0
 
@@ -160,7 +172,7 @@ class SourceAccount(FrameCounts):
         self.count_in(part)
         for name in ("claimed", "encrypted", "unread"):
             setattr(self, name, getattr(self, name) + getattr(part, name))
-        for name in ("given", "rows", "faults"):
+        for name in ("given", "rows", "faults", "deleted"):
             setattr(self, name, add_counts(getattr(self, name), getattr(part, name)))
         self.losses = [*self.losses, *part.losses][:MAX_PROBLEMS]
 
@@ -234,6 +246,7 @@ class SourceAccount(FrameCounts):
             streams={name: getattr(self.streams, name) for name in _STREAMS},
             rows=list(self.rows.items()),
             faults=sorted(self.faults.items()),
+            deleted=sorted(self.deleted.items()),
             **{name: sorted(getattr(self, name).items()) for name in _NAMED},
             losses=[{"offset": offset, "what": what} for offset, what in self.losses],
             replaces=[{"capture": one.capture, "file": one.file} for one in self.replaces if one.is_capture],
@@ -261,6 +274,7 @@ def check_files(accounts: Iterable[SourceAccount], files: Iterable[WrittenFile])
     names = []
     for account in accounts:
         said.update({**account.rows, "faults": sum(account.faults.values())})
+        said.subtract(account.deleted)
         names.append(account.file)
     written: Counter[str] = Counter()
     for file in files:

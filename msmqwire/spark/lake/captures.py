@@ -243,6 +243,7 @@ class Known(NamedTuple):
     settings: str
     duplicate_of: str | None
     problem: str | None
+    deletions: bytes | None
 
     @property
     def is_capture(self) -> bool:

@@ -28,14 +28,17 @@ from msmqwire.capture.parquet import Compression
 from msmqwire.spark.lake.accounting import ACCOUNTING, Decoded, SourceAccount
 from msmqwire.spark.lake.captures import KNOWN, Known, KnownCaptures, Relation
 from msmqwire.spark.lake.dayfiles import NewFile, WrittenFile, written_file
+from msmqwire.spark.lake.places import PLACE, are_deleted, united
 from msmqwire.spark.lake.rewriting import Replacement, parquet_file, with_columns, without
-from msmqwire.spark.lake.schemas import ALL_TABLES, LAKE_TABLES
+from msmqwire.spark.lake.schemas import ALL_TABLES, LAKE_TABLES, file_schema
 from msmqwire.spark.lake.storage import LakeError, Storage
 from msmqwire.spark.lake.tables import LakeTable
 
 # After so many runs the small files of every table are merged into files of about so many bytes: opening a table and
 # adding to it takes longer with each file. Two sizes, so that a row is copied few times
 _MERGED = {1000: 64 << 20, 25: 1 << 20}
+# The columns of ``accounting`` that say what a table lacks of a run
+_PENDING = ["capture", "run", "files", "replaces", "deletions"]
 
 
 @dataclass(frozen=True)
@@ -48,17 +51,37 @@ class Pending:
         Files to add, relative to the table.
     replaced : dict of str to str
         The captures whose rows they replace, and the name that these rows have in ``file``.
+    deletions : dict of str to bytes
+        The places of deleted rows, by capture.
     """
 
+    table: str
     paths: tuple[str, ...] = ()
     replaced: Mapping[str, str] = field(default_factory=dict)
+    deletions: Mapping[str, bytes] = field(default_factory=dict)
 
-    def is_gone(self, rows: pa.Table) -> Any:
-        """Whether each of some rows of the table is replaced."""
-        return pc.is_in(rows["capture"], pa.array(list(self.replaced), pa.string()))
+    @property
+    def columns(self) -> list[str]:
+        """The columns that ``is_gone`` takes."""
+        there = file_schema(self.table).names
+        return [name for name in PLACE if name in there] if self.deletions else ["capture"]
+
+    def is_gone(self, rows: Any) -> Any:
+        """Whether each of some rows of the table is replaced or deleted."""
+        replaced: Any = pc.is_in(rows["capture"], pa.array(list(self.replaced), pa.string()))
+        return pc.or_(replaced, are_deleted(rows, self.table, self.deletions)) if self.deletions else replaced
+
+    def kept(self, rows: Any) -> Any:
+        """The rows of the table that are neither replaced nor deleted."""
+        return rows.filter(pc.invert(self.is_gone(rows))) if self.removes else rows
+
+    @property
+    def removes(self) -> bool:
+        """Whether rows of the table are replaced or deleted."""
+        return bool(self.replaced or self.deletions)
 
     def __bool__(self) -> bool:
-        return bool(self.paths or self.replaced)
+        return bool(self.paths) or self.removes
 
 
 class Lake:
@@ -105,10 +128,12 @@ class Lake:
     def rows_by_capture(self) -> dict[str, Counter[str]]:
         """How many rows each capture has in each table, as ``accounting`` says."""
         found: dict[str, Counter[str]] = {name: Counter() for name in LAKE_TABLES}
-        for account in self.read_accounting(["capture", "rows", "faults", "duplicate_of"]).to_pylist():
+        for account in self.read_accounting(["capture", "rows", "faults", "deleted", "duplicate_of"]).to_pylist():
             if account["capture"] is not None and account["duplicate_of"] is None:
                 for name, count in (*account["rows"], *(("faults", count) for _, count in account["faults"])):
                     found[name][account["capture"]] += count
+                for name, count in account["deleted"] or ():
+                    found[name][account["capture"]] -= count
         return found
 
     def table(self, name: str) -> LakeTable:
@@ -138,20 +163,23 @@ class Lake:
     def pending(self, name: str) -> Pending:
         """What a table lacks of the last run of ``accounting``; a later run may have completed it meanwhile."""
         if name == "accounting" or not self.run:
-            return Pending()
+            return Pending(name)
         table = self._tables[name]
         table.refresh()
         if table.has_log and table.run >= self.run:
-            return Pending()
+            return Pending(name)
         if self._last is None:
-            last = self.read_accounting(["run", "files", "replaces"], run=self.run)
+            last = self.read_accounting(_PENDING, run=self.run)
             self._last = last.filter(pc.equal(last["run"], pa.scalar(self.run)))
         files: Any = pc.list_flatten(self._last["files"])
         paths = [file.partition("/")[2] for file in files.unique().to_pylist() if file.startswith(f"{name}/")]
         if not paths and not table.has_log:
-            return Pending()
+            return Pending(name)
         replaced: Any = pc.list_flatten(self._last["replaces"])
-        return Pending(tuple(paths), {one["capture"]: one["file"] for one in replaced.to_pylist()})
+        deleted = self._last.filter(pc.is_valid(self._last["deletions"]))
+        captures, places = (deleted[one].to_pylist() for one in ("capture", "deletions"))
+        deletions: dict[Any, Any] = dict(zip(captures, places, strict=True))
+        return Pending(name, tuple(paths), {one["capture"]: one["file"] for one in replaced.to_pylist()}, deletions)
 
     def check_order(self) -> None:
         """Refuse a lake with a table that has more runs than ``accounting``.
@@ -192,7 +220,7 @@ class Lake:
         files = [self.written(table.name, path) for path in pending.paths]
         if not table.has_log and sum(file.rows for file in files) < self.rows_by_capture()[table.name].total():
             raise LakeError(f"{table.path}: is missing, but accounting has rows of it")
-        choose = partial(self._without, table, pending) if pending.replaced else None
+        choose = partial(self._without, table, pending) if pending.removes else None
         # False where another process has done so
         table.commit(self.run, files, choose)
 
@@ -207,9 +235,10 @@ class Lake:
         files = [
             file
             for file in table.files()
-            if file.may_have("capture", pending.replaced) and file.may_have("file", pending.replaced.values())
+            if (file.may_have("capture", pending.replaced) and file.may_have("file", pending.replaced.values()))
+            or file.may_have("capture", pending.deletions)
         ]
-        return list(without(self.storage, table.name, files, table.schema, ["capture"], pending.is_gone))
+        return list(without(self.storage, table.name, files, table.schema, pending.columns, pending.is_gone))
 
     def commit(
         self,
@@ -307,7 +336,7 @@ class Lake:
             if self._accounting.run < run or path not in {file.path for file in self._accounting.files()}:
                 return False
         self._written = {f"{file.table}/{file.path}": file for file in files}
-        self.run, self._last = run, values.select(["run", "files", "replaces"])
+        self.run, self._last = run, values.select(_PENDING)
         if self._known is not None:
             self._known.remove(gone)
             self._known.read(values.select(list(KNOWN)))
@@ -344,7 +373,9 @@ class Lake:
             captures = [row for row in group.accounts if row.is_capture]
             keys = [row.capture for row in captures]
             is_new = all(self._is_new(row, relate, overwrite_before) for row in captures)
-            if not is_new or len(set(keys)) < len(keys) or not taken.isdisjoint(keys):
+            # A deletion since the captures were decoded
+            lacks = any(row.deletions != united(one.deletions for one in self._replaced(row)) for row in captures)
+            if not is_new or lacks or len(set(keys)) < len(keys) or not taken.isdisjoint(keys):
                 refused.append(group)
                 continue
             taken.update(keys)

@@ -21,12 +21,13 @@ _UNDER_WAY_HOURS = 24
 
 @dataclass(frozen=True)
 class Run:
-    """A run of a lake: its number, when it was committed, and how many captures and rows it added."""
+    """A run of a lake: its number, when it was committed, how many captures and rows it added, and deleted rows."""
 
     number: int
     committed: datetime.datetime
     captures: int
     rows: int
+    deleted: int = 0
 
 
 def optimize(lake: str | os.PathLike[str], *, lake_options: LakeOptions | None = None) -> dict[str, tuple[int, int]]:
@@ -124,7 +125,8 @@ def history(lake: str | os.PathLike[str], *, lake_options: LakeOptions | None = 
     for entry in store.table("accounting").delta.history():
         if RUN in entry and "captures" in entry:
             moment = datetime.datetime.fromtimestamp(entry["timestamp"] / 1000, datetime.UTC)
-            runs.append(Run(int(entry[RUN]), moment, int(entry["captures"]), int(entry["rows"])))
+            counts = (int(entry.get(name, 0)) for name in ("captures", "rows", "deleted"))
+            runs.append(Run(int(entry[RUN]), moment, *counts))
     return runs
 
 

@@ -17,10 +17,8 @@ import pyarrow.parquet as pq
 
 from msmqwire.capture.parquet import ROW_GROUP_BYTES, ROW_GROUP_ROWS, Compression
 from msmqwire.spark.lake.dayfiles import NewFile, WrittenFile, path_of
+from msmqwire.spark.lake.places import PLACE
 from msmqwire.spark.lake.storage import LakeError, Storage, one_line
-
-#: The columns that say from which place of which capture a row comes, where a table has them.
-PLACE = ("capture", "frame", "stream_offset", "index", "table")
 
 
 class ActiveFile(NamedTuple):

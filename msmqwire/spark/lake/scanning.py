@@ -104,14 +104,14 @@ class LakeFile:
     size : int
     day : datetime.date or None
         The day of its rows, if they have one.
-    without : tuple of str
-        Captures whose rows other files replace.
+    is_pending : bool
+        Whether the table lacks it yet: no rows of it are replaced or deleted.
     """
 
     path: str
     size: int
     day: datetime.date | None
-    without: tuple[str, ...] = ()
+    is_pending: bool = False
 
 
 @dataclass(frozen=True)
@@ -123,11 +123,14 @@ class LakeScan:
     storage : Storage
     table : str
     files : tuple of LakeFile
+    pending : Pending
+        What the table lacks of the last run.
     """
 
     storage: Storage
     table: str
     files: tuple[LakeFile, ...]
+    pending: Pending
 
     @classmethod
     def of(
@@ -159,13 +162,13 @@ class LakeScan:
         if run is not None and not 0 < run <= store.run:
             raise ValueError(f"run={run} is not one of 1 to {store.run}")
         # Before the table is read: it may take over the last run meanwhile
-        pending = store.pending(found.name) if run in (None, store.run) else Pending()
+        pending = store.pending(found.name) if run in (None, store.run) else Pending(found.name)
         files: list[LakeFile] = []
         if found.exists:
             version = None if run is None else found.version_of(run)
             if run is not None and version is None:
                 raise LakeError(f"{store.storage.path(found.name)}: its log does not reach back to run {run}")
-            files = _sorted(_pruned(found.active(version), conditions), tuple(pending.replaced))
+            files = _sorted(_pruned(found.active(version), conditions))
         try:
             added = [store.written(found.name, path) for path in pending.paths]
         except LakeError:
@@ -173,8 +176,8 @@ class LakeScan:
             if store.pending(found.name):
                 raise
             return cls.of(store, table, conditions, run=run)
-        files += (LakeFile(one.path, one.size, _day_of(one)) for one in added if _may_have(one, conditions))
-        return cls(store.storage, found.name, tuple(files))
+        files += (LakeFile(one.path, one.size, _day_of(one), True) for one in added if _may_have(one, conditions))
+        return cls(store.storage, found.name, tuple(files), pending)
 
     @property
     def schema(self) -> pa.Schema:
@@ -199,7 +202,7 @@ class LakeScan:
             )
         wanted = pa.schema([schema.field(name) for name in names])
         # The number of rows without any column is that of one column
-        read = list(dict.fromkeys(["capture", *(name for name in names if name != "day")]))
+        read = list(dict.fromkeys([*self.pending.columns, *(name for name in names if name != "day")]))
         for file in self.files:
             try:
                 with parquet_file(self.storage, f"{self.table}/{file.path}") as source:
@@ -207,9 +210,8 @@ class LakeScan:
                     for batch in source.iter_batches(
                         columns=[name for name in read if name in there], use_threads=False
                     ):
-                        if file.without:
-                            replaced: Any = pc.is_in(batch["capture"], pa.array(file.without, pa.string()))
-                            batch = batch.filter(pc.invert(replaced))
+                        if not file.is_pending:
+                            batch = self.pending.kept(batch)
                         arrays: list[Any] = []
                         for field in wanted:
                             if field.name == "day":
@@ -352,11 +354,10 @@ def _is_in(addresses: Any, networks: Sequence[Any]) -> Any:
     return pc.is_in(addresses, pa.array(found, pa.string()))
 
 
-def _sorted(files: pa.Table, without: tuple[str, ...]) -> list[LakeFile]:
+def _sorted(files: pa.Table) -> list[LakeFile]:
     names = [name for name in ("path", "size_bytes", "partition.day") if name in files.column_names]
     found = (
-        LakeFile(one["path"], one["size_bytes"], one.get("partition.day"), without)
-        for one in files.select(names).to_pylist()
+        LakeFile(one["path"], one["size_bytes"], one.get("partition.day")) for one in files.select(names).to_pylist()
     )
     return sorted(found, key=lambda file: file.path)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import pickle
 import uuid
@@ -16,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from msmqwire.capture import Checkpoint, checkpoints
-from msmqwire.capture.files.listing import is_compressed
+from msmqwire.capture.files.listing import SourceFile, is_compressed
 from msmqwire.capture.files.remote import StorageOptions
 from msmqwire.capture.files.sources import shown_name
 from msmqwire.capture.parquet import Compression
@@ -26,6 +27,7 @@ from msmqwire.spark.executors import Sent
 from msmqwire.spark.lake.accounting import Decoded, SourceAccount
 from msmqwire.spark.lake.captures import CapturedFile, Identity, stored_fingerprint
 from msmqwire.spark.lake.dayfiles import DayFiles
+from msmqwire.spark.lake.places import deleted_here
 from msmqwire.spark.lake.schemas import FAULTS, file_columns
 from msmqwire.spark.lake.storage import Storage
 from msmqwire.spark.source.scan import Scan, ScanOptions
@@ -44,17 +46,25 @@ class ToRead(NamedTuple):
         Its bytes when the run began.
     identity : Identity or None
         What its capture is known by; None where it cannot be read.
+    deletions : str
+        The places of rows that are left out, as ``places.packed`` has them, in Base64.
     """
 
     file: str
     size: int
     identity: Identity | None
+    deletions: str = ""
 
     @classmethod
-    def of(cls, values: Sequence[Any]) -> ToRead:
+    def of(cls, file: SourceFile, identity: Identity | None, deletions: bytes | None) -> ToRead:
+        """A file as the source of a capture."""
+        return cls(file.name, file.size, identity, base64.b64encode(deletions or b"").decode())
+
+    @classmethod
+    def parsed(cls, values: Sequence[Any]) -> ToRead:
         """The source from JSON, which has lists in place of tuples."""
-        file, size, identity = values
-        return cls(file, size, None if identity is None else Identity(*identity))
+        file, size, identity, deletions = values
+        return cls(file, size, None if identity is None else Identity(*identity), deletions)
 
 
 class Part(NamedTuple):
@@ -160,14 +170,14 @@ class Decoding:
         CaptureError, DecodeError
             In mode FAILFAST, for whatever cannot be decoded or read. Otherwise the accounts say what is wrong.
         """
-        return self._decoded([ToRead.of(source) for source in sources], self._whole, len(sources))
+        return self._decoded([ToRead.parsed(source) for source in sources], self._whole, len(sources))
 
     def part(self, part: Part) -> Decoded:
         """Decode a part of a source; the account is that of the part."""
         source, begin, end = part
         resume = self._checkpoint(begin) if begin else None
         read = partial(self._between, resume=resume, stop=self._checkpoint(end))
-        return self._decoded([ToRead.of(source)], read, 0 if begin else 1)
+        return self._decoded([ToRead.parsed(source)], read, 0 if begin else 1)
 
     def _checkpoint(self, name: str) -> Checkpoint:
         return Checkpoint.from_bytes(self.storage.read(name))
@@ -214,7 +224,7 @@ class Decoding:
 
     def _account(self, source: ToRead, read: _Read, writers: Mapping[str, DayFiles]) -> SourceAccount:
         """Write the rows of a source, and complete its account."""
-        account = SourceAccount(source.file, source.identity)
+        account, deletions = SourceAccount(source.file, source.identity), base64.b64decode(source.deletions)
         written = False
         for table, batch in self._rows(account, read):
             if not len(batch):  # messages without notifications
@@ -223,7 +233,12 @@ class Decoding:
             if batch.column("fault").null_count < len(batch):
                 rows["faults"] = fault_rows(batch, table)
             for of_table, some in rows.items():
-                writers[of_table].write(some, account.capture or "")
+                if deletions:
+                    kept: Any = pc.invert(deleted_here(some, of_table, deletions))
+                    count, some = len(some), some.filter(kept)
+                    account.deleted[of_table] = account.deleted.get(of_table, 0) + count - len(some)
+                if len(some):
+                    writers[of_table].write(some, account.capture or "")
             times: Any = pc.min_max(batch.column("time"))
             account.seen(times["min"].value, times["max"].value)
             written = True
@@ -352,7 +367,7 @@ class CaptureSplitter:
         splits = []
         for source in sources:
             try:
-                split = self._split(ToRead.of(source))
+                split = self._split(ToRead.parsed(source))
             except (CaptureError, OSError):
                 # Decoding fails likewise, and reports it
                 continue

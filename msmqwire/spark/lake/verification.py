@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -85,10 +84,10 @@ def read_contents(lake: Lake | None, storage: Storage, name: str, *, every_byte:
     """
     table = LakeTable(storage, name) if lake is None else lake.table(name)
     while True:
-        pending = Pending() if lake is None else lake.pending(name)
+        pending = Pending(name) if lake is None else lake.pending(name)
         version, files = (table.delta.version(), table.files()) if table.exists else (-1, [])
         contents = Contents()
-        _read(contents, storage, name, files, pending.replaced, every_byte)
+        _read(contents, storage, files, pending, every_byte)
         for path in pending.paths:
             try:
                 written = written_file(storage, name, path)
@@ -96,7 +95,7 @@ def read_contents(lake: Lake | None, storage: Storage, name: str, *, every_byte:
                 contents.unreadable[path] = str(error)
                 continue
             added = ActiveFile(path, written.size, None, written.rows, {}, {})
-            _read(contents, storage, name, [added], (), every_byte)
+            _read(contents, storage, [added], Pending(name), every_byte)
         # Another process may have replaced and deleted a file
         table.refresh()
         if not contents.unreadable or not table.exists or table.delta.version() == version:
@@ -109,11 +108,11 @@ def read_contents(lake: Lake | None, storage: Storage, name: str, *, every_byte:
 def _read(
     contents: Contents,
     storage: Storage,
-    table: str,
     files: list[ActiveFile],
-    without: Collection[str],
+    pending: Pending,
     every_byte: bool,
 ) -> None:
+    table = pending.table
     sizes = storage.sizes([f"{table}/{file.path}" for file in files])
     for file, size in zip(files, sizes, strict=True):
         if size is None:
@@ -123,23 +122,23 @@ def _read(
             contents.unreadable[file.path] = f"has {size} bytes, not {file.size}"
             continue
         try:
-            found = _captures(storage, table, file, every_byte)
+            found = _captures(storage, pending, file, every_byte)
         except LakeError as error:
             contents.unreadable[file.path] = str(error.__cause__)
             continue
         except FileNotFoundError:
             contents.unreadable[file.path] = "is missing"
             continue
-        contents.rows.update({capture: count for capture, count in found.items() if capture not in without})
+        contents.rows.update(found)
 
 
-def _captures(storage: Storage, table: str, file: ActiveFile, every_byte: bool) -> Counter[str]:
+def _captures(storage: Storage, pending: Pending, file: ActiveFile, every_byte: bool) -> Counter[str]:
     found: Counter[str] = Counter()
-    with parquet_file(storage, f"{table}/{file.path}") as source:
+    with parquet_file(storage, f"{pending.table}/{file.path}") as source:
         if file.rows is not None and source.metadata.num_rows != file.rows:
             raise pa.ArrowInvalid(f"it has {source.metadata.num_rows} rows, not {file.rows}")
         for group in range(source.num_row_groups):
-            rows = source.read_row_group(group, None if every_byte else ["capture"], use_threads=False)
-            captures: Any = rows["capture"]
+            rows = source.read_row_group(group, None if every_byte else pending.columns, use_threads=False)
+            captures: Any = pending.kept(rows)["capture"]
             found.update({one["values"]: one["counts"] for one in captures.value_counts().to_pylist()})
     return found
