@@ -11,7 +11,7 @@ exit status:
   0  done; of check: the lake is sound
   1  wrong usage, or no lake
   2  of check: a log or a file is missing or malformed, or the rows of a capture are not those in
-     accounting
+     accounting, and no other writer has deleted or added them
 
 examples:
   msmqwire lake optimize lake
@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from contextlib import suppress
 from datetime import date
 
 from msmqwire.cli.arguments import hours, network
@@ -136,6 +137,9 @@ def _check(options: argparse.Namespace) -> int:
     from msmqwire.spark import lake
 
     problems = lake.check(options.lake)
+    with suppress(lake.LakeError):  # among the problems
+        for act in lake.acts(options.lake):
+            print(printable(act))
     for problem in problems:
         print(printable(problem))
     say(f"{counted(len(problems), 'problem')} found")

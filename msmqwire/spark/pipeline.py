@@ -37,6 +37,7 @@ from msmqwire.spark.lake.captures import Identity, Known, KnownCaptures, Relatio
 from msmqwire.spark.lake.commit import Lake
 from msmqwire.spark.lake.deleting import delete
 from msmqwire.spark.lake.maintenance import vacuum
+from msmqwire.spark.lake.others import note_deletions
 from msmqwire.spark.lake.places import united
 from msmqwire.spark.lake.storage import SCRATCH, LakeOptions, Storage, one_line
 from msmqwire.spark.lake.tasks import CaptureSplitter, Decoding, SourceCalls, SplitCapture, Stage, ToRead
@@ -289,6 +290,7 @@ class _Run:
         self.files = {file.name: file for file in files}
         try:
             lake.settle()
+            note_deletions(lake)
             changed = [file for file in files if self.overwrite_before or not lake.known.unchanged(file, self.settings)]
             self._identify(changed)
             new, copies = self._plan(changed)
@@ -473,6 +475,8 @@ class _Run:
 
     def _commit(self) -> list[SourceFile]:
         """Commit the results of tasks; the files that are to be compared with the captures of the lake again."""
+        # Other writers may have deleted rows of captures that were decoded meanwhile
+        note_deletions(self.lake)
         groups, again = self.decoded, self.waiting
         self.decoded, self.waiting = [], []
         refused = self.lake.commit(

@@ -27,6 +27,7 @@ from msmqwire.spark.lake.accounting import Decoded, SourceAccount
 from msmqwire.spark.lake.captures import Identity, Known, Relation
 from msmqwire.spark.lake.commit import Lake
 from msmqwire.spark.lake.dayfiles import DayFiles, WrittenFile
+from msmqwire.spark.lake.others import note_deletions
 from msmqwire.spark.lake.places import deleted_here, united
 from msmqwire.spark.lake.schemas import file_columns
 from msmqwire.spark.lake.storage import Storage
@@ -123,6 +124,7 @@ def run(root: str | Path, captures: Captures, *, options: Mapping[str, str] | No
     """A run over captures, some of which share files."""
     lake = Lake(Storage.of(root, options), create=True)
     lake.settle()
+    note_deletions(lake)
     while new := [file for file, rows in captures.items() if not _holds(lake, file, rows)]:
         groups = [
             decoded(lake, {file: captures[file] for file in new[at : at + share]}) for at in range(0, len(new), share)

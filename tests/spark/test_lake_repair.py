@@ -65,11 +65,11 @@ def double(root: Path, times: int = 2) -> None:
 
 
 def remove(root: Path, table: str) -> None:
-    """Remove a file of a table, as a log does that has lost an entry."""
+    """Remove a file of a table, as a log does that has lost an entry: by a commit that says it changes no data."""
     delta = DeltaTable(root / table)
     path = Path(active_files(root, table)[0])
     day: dict[str, str | None] = {"day": path.parent.name.removeprefix("day=")}
-    action = RemoveAction(str(path.relative_to(root / table)), True, 0, path.stat().st_size, day)
+    action = RemoveAction(str(path.relative_to(root / table)), False, 0, path.stat().st_size, day)
     delta.create_write_transaction([action], "append", delta.schema(), ["day"])
 
 

@@ -16,16 +16,18 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from msmqwire.spark.lake.deleting import delete
     from msmqwire.spark.lake.maintenance import check, history, optimize, vacuum
+    from msmqwire.spark.lake.others import acts
     from msmqwire.spark.lake.reading import read
     from msmqwire.spark.lake.repairing import repair
     from msmqwire.spark.lake.scanning import batches
     from msmqwire.spark.lake.storage import LakeError
 
-__all__ = ["LakeError", "batches", "check", "delete", "history", "optimize", "read", "repair", "vacuum"]
+__all__ = ["LakeError", "acts", "batches", "check", "delete", "history", "optimize", "read", "repair", "vacuum"]
 
 # Imported on first use: an executor that decodes captures into a folder needs no deltalake, and only read needs pyspark
 _MODULES = {
     "LakeError": "storage",
+    "acts": "others",
     "batches": "scanning",
     "delete": "deleting",
     "read": "reading",

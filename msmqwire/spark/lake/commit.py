@@ -68,7 +68,7 @@ class Pending:
 
     def is_gone(self, rows: Any) -> Any:
         """Whether each of some rows of the table is replaced or deleted."""
-        replaced: Any = pc.is_in(rows["capture"], pa.array(list(self.replaced), pa.string()))
+        replaced: Any = pc.is_in(rows["capture"].cast(pa.string()), pa.array(list(self.replaced), pa.string()))
         return pc.or_(replaced, are_deleted(rows, self.table, self.deletions)) if self.deletions else replaced
 
     def kept(self, rows: Any) -> Any:
@@ -134,6 +134,22 @@ class Lake:
                     found[name][account["capture"]] += count
                 for name, count in account["deleted"] or ():
                     found[name][account["capture"]] -= count
+        return found
+
+    def rows_by_table(self) -> Counter[str]:
+        """How many rows each table has, as ``accounting`` says."""
+        found: Counter[str] = Counter()
+        rows = self.read_accounting(["rows", "faults", "deleted"]).combine_chunks()
+        for name, sign in (("rows", 1), ("faults", 1), ("deleted", -1)):
+            chunks: Any = rows[name].chunks
+            for chunk in chunks:
+                counts: Any = (
+                    pa.table({"table": chunk.keys, "count": chunk.items})
+                    .group_by("table")
+                    .aggregate([("count", "sum")])
+                )
+                for one in counts.to_pylist():
+                    found["faults" if name == "faults" else one["table"]] += sign * one["count_sum"]
         return found
 
     def table(self, name: str) -> LakeTable:

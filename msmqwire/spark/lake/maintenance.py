@@ -9,6 +9,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from msmqwire.spark.lake.commit import Lake
+from msmqwire.spark.lake.others import note_deletions
 from msmqwire.spark.lake.schemas import ALL_TABLES
 from msmqwire.spark.lake.storage import SCRATCH, LakeError, LakeOptions, Storage
 from msmqwire.spark.lake.tables import RUN, LakeTable
@@ -90,6 +91,10 @@ def vacuum(
     """
     store = Lake(Storage.of(lake, lake_options))
     storage = store.storage
+    if not dry_run:
+        # The files that other writers have removed say which rows they deleted
+        store.settle()
+        note_deletions(store)
     now = time.time()
     gone = []
     for name in ALL_TABLES:

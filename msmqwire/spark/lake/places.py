@@ -79,14 +79,14 @@ def are_deleted(rows: Any, table: str, deletions: Mapping[str, bytes]) -> Any:
         return pa.repeat(False, len(rows))
     keys = [_keys(unpacked(deletions[capture]), capture) for capture in here]
     unwanted = pa.chunked_array([chunk for one in keys for chunk in one.chunks], pa.string())
-    return pc.is_in(_keys(places(rows, table), rows["capture"]), unwanted)
+    return pc.is_in(_keys(places(rows, table), rows["capture"].cast(pa.string())), unwanted)
 
 
-def unlike(found: pa.Table, deletions: bytes | None) -> pa.Table:
-    """The places that were not deleted before."""
-    if deletions is None:
+def unlike(found: pa.Table, others: pa.Table | bytes | None) -> pa.Table:
+    """The places that are not among others."""
+    if others is None:
         return found
-    known: Any = pc.is_in(_keys(found, ""), _keys(unpacked(deletions), ""))
+    known: Any = pc.is_in(_keys(found, ""), _keys(unpacked(others) if isinstance(others, bytes) else others, ""))
     return found.filter(pc.invert(known))
 
 

@@ -12,6 +12,7 @@ from functools import partial
 
 from msmqwire.errors import counted
 from msmqwire.spark.lake.commit import Lake
+from msmqwire.spark.lake.others import explained, note_deletions
 from msmqwire.spark.lake.rewriting import Replacement, without_copies
 from msmqwire.spark.lake.schemas import LAKE_TABLES
 from msmqwire.spark.lake.storage import LakeOptions, Storage
@@ -56,6 +57,7 @@ def repair(
     while True:
         if not dry_run:
             store.settle()
+            note_deletions(store)
         contents = {name: read_contents(store, store.storage, name, every_byte=False) for name in LAKE_TABLES}
         done |= dict.fromkeys(_remove_copies(store, contents, dry_run))
         if (marked := _mark(store, contents, dry_run)) is not None:
@@ -92,6 +94,9 @@ def _remove_copies(store: Lake, contents: Mapping[str, Contents], dry_run: bool)
 def _mark(store: Lake, contents: Mapping[str, Contents], dry_run: bool) -> list[str] | None:
     """Mark captures whose rows are not those of accounting; None when a run has committed meanwhile."""
     said = store.rows_by_capture()
+    for name, counts in said.items():
+        wrong_here = [capture for capture in counts if counts[capture] != contents[name].rows[capture]]
+        counts.update(explained(store, name, wrong_here))
     wrong = {
         capture
         for name, counts in said.items()

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from msmqwire.capture.parquet import ROW_GROUP_BYTES, ROW_GROUP_ROWS, Compression
 from msmqwire.spark.lake.dayfiles import NewFile, WrittenFile, path_of
 from msmqwire.spark.lake.places import PLACE
+from msmqwire.spark.lake.schemas import file_schema
 from msmqwire.spark.lake.storage import LakeError, Storage, one_line
 
 
@@ -84,10 +85,23 @@ def without(
 ) -> Iterator[Replacement]:
     """Write the files that have rows for which ``is_gone``, a function of some columns, again without these rows."""
     for file in files:
-        with parquet_file(storage, f"{table}/{file.path}") as source:
-            found = source.read(list(columns), use_threads=False)
+        found = read_columns(storage, table, file.path, columns)
         if pc.any(is_gone(found)).as_py():
             yield rewrite(storage, table, [file], schema, is_gone)
+
+
+def read_columns(storage: Storage, table: str, path: str, columns: Sequence[str]) -> pa.Table:
+    """Some columns of a file, in the types that this package writes."""
+    schema = file_schema(table)
+    with parquet_file(storage, f"{table}/{path}") as source:
+        there = [name for name in columns if name in source.schema_arrow.names]
+        found = source.read(there, use_threads=False)
+    return with_columns(found, pa.schema([schema.field(name) for name in columns]))
+
+
+def places_in(storage: Storage, table: str, path: str) -> pa.Table:
+    """The columns of ``PLACE`` that a table has, of a file."""
+    return read_columns(storage, table, path, [name for name in PLACE if name in file_schema(table).names])
 
 
 def without_copies(
@@ -104,8 +118,7 @@ def without_copies(
     for _, of_day in groupby(sorted(files, key=lambda file: (file.day or "", file.path)), key=lambda file: file.day):
         read, tables, bounds = list(of_day), [], [0]
         for file in read:
-            with parquet_file(storage, f"{table}/{file.path}") as source:
-                rows = source.read(names, use_threads=False)
+            rows = places_in(storage, table, file.path).select(names)
             bounds.append(bounds[-1] + len(rows))
             tables.append(rows.append_column("position", pa.array(range(*bounds[-2:]), pa.int64())))
         found = pa.concat_tables(tables)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import count, takewhile
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction
@@ -25,6 +25,8 @@ from msmqwire.spark.lake.storage import LakeError, Storage, StoredFile, one_line
 _APPLICATION = "msmqwire"
 #: The key of the number of a run in the history of a table.
 RUN = "msmqwire.run"
+# Says what a commit of this package did: the history has the same name for all of them
+_ACT = "msmqwire.act"
 # The file of the log that names its last checkpoint
 LAST_CHECKPOINT = "_last_checkpoint"
 _ENTRY = re.compile(r"([0-9]{20})\.json")
@@ -271,7 +273,7 @@ class LakeTable:
             A file is not there, or is not as it was written.
         """
         self._check(files)
-        metadata = {RUN: str(run), **(notes or {})}
+        metadata = {RUN: str(run), _ACT: "add" if choose is None else "replace", **(notes or {})}
 
         def is_next() -> bool:
             return self.run < run and after in (None, self.run)
@@ -294,7 +296,7 @@ class LakeTable:
         """
         while merged := self.current(lambda: self._merged(size)):
             count = len(merged)
-            while merged and not self._transact([], merged, CommitProperties()):
+            while merged and not self._transact([], merged, CommitProperties({_ACT: "merge"})):
                 active = {file.path for file in self.files()}
                 # Another process may have replaced some of the files meanwhile
                 merged = [one for one in merged if active.issuperset(file.path for file in one.removed)]
@@ -317,7 +319,7 @@ class LakeTable:
     def replace(self, choose: Callable[[], list[Replacement]]) -> None:
         """Replace files by those that a function has written; again when the table has changed meanwhile."""
         while replacements := self.current(choose):
-            if self._transact([], replacements, CommitProperties()):
+            if self._transact([], replacements, CommitProperties({_ACT: "repair"})):
                 return
 
     def _merged(self, size: int) -> list[Replacement]:
@@ -398,6 +400,33 @@ class LakeTable:
         self._is_stale = True
         self._sync_log(before)
         return True
+
+    @property
+    def rows(self) -> int | None:
+        """How many rows the log says that the table has; None if it does not say."""
+        active = self.active()
+        counts: Any = active["num_records"] if "num_records" in active.column_names else pa.nulls(len(active))
+        return None if counts.null_count else sum(counts.to_pylist())
+
+    def foreign(self) -> list[tuple[int, str, list[str], list[str]]]:
+        """The commits of other writers that changed rows: version, operation, files removed and added."""
+        found = []
+        with self._readable():
+            history = self.delta.history()
+        for entry in reversed(history):
+            version = entry["version"]
+            if _ACT in entry or not self._storage.exists(self._log_entry(version)):
+                continue
+            removed: list[str] = []
+            added: list[str] = []
+            for line in self._storage.read(self._log_entry(version)).splitlines():
+                action = parsed(line)
+                for name, paths in (("remove", removed), ("add", added)):
+                    if name in action and action[name].get("dataChange", True):
+                        paths.append(str(action[name]["path"]))
+            if removed or added:
+                found.append((int(version), str(entry.get("operation", "?")), removed, added))
+        return found
 
     def active(self, version: int | None = None) -> pa.Table:
         """The files of the table: their paths, sizes and statistics.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,6 +11,7 @@ import pyarrow as pa
 
 from msmqwire.spark.lake.commit import Lake, Pending
 from msmqwire.spark.lake.dayfiles import written_file
+from msmqwire.spark.lake.others import explained
 from msmqwire.spark.lake.rewriting import ActiveFile, parquet_file, without_copies
 from msmqwire.spark.lake.storage import LakeError, Storage
 from msmqwire.spark.lake.tables import LakeTable
@@ -56,7 +58,13 @@ def differences(lake: Lake | None, storage: Storage, table: str, said: Counter[s
     problems += [
         f"{table}: {count} rows of capture {capture} are there twice" for capture, count in found.copies.items()
     ]
-    if said is not None:
+    if said is not None and found.rows != said:
+        wrong = [capture for capture in {*said, *found.rows} if said[capture] != found.rows[capture]]
+        if lake is not None:
+            # Their files may have other rows than the log says
+            with suppress(FileNotFoundError, LakeError):
+                said = Counter(said)
+                said.update(explained(lake, table, wrong))
         problems += [
             f"{table}: {found.rows[capture]} rows of capture {capture}, but {said[capture]} in accounting"
             for capture in sorted({*said, *found.rows})
