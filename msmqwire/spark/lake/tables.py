@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction
+from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Schema, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
 
@@ -27,6 +27,9 @@ _APPLICATION = "msmqwire"
 RUN = "msmqwire.run"
 # Says what a commit of this package did: the history has the same name for all of them
 _ACT = "msmqwire.act"
+# The property of every table with the version of the lake: another one, if lakes of this one cannot be read any more
+_VERSION = "msmqwire.lake"
+LAKE_VERSION = 2
 # The file of the log that names its last checkpoint
 LAST_CHECKPOINT = "_last_checkpoint"
 _ENTRY = re.compile(r"([0-9]{20})\.json")
@@ -108,6 +111,10 @@ class LakeTable:
 
     def _check_columns(self, opened: DeltaTable) -> None:
         """Refuse a table with a column that cannot be read as that of this version; others may be there or missing."""
+        version = opened.metadata().configuration.get(_VERSION, str(LAKE_VERSION))
+        if version != str(LAKE_VERSION):
+            self._delta = None
+            raise LakeError(f"{self.path}: is of version {version} of lakes; this msmqwire reads {LAKE_VERSION}")
         found = pa.schema(opened.schema().to_arrow())  # type: ignore[arg-type] # the stub knows no __arrow_c_schema__
         for field in table_schema(self.name):
             if field.name in found.names and not _is_readable_as(found.field(field.name).type, field.type):
@@ -124,6 +131,21 @@ class LakeTable:
         known = file_schema(self.name)
         fields = [known.field(one.name) if one.name in known.names else one for one in found]
         return pa.schema([one for one in fields if one.name not in self._partition_by])
+
+    def _add_columns(self) -> None:
+        """Add columns that this version writes and the table lacks."""
+        while True:
+            there = {field.name for field in self.delta.schema().fields}
+            missing = [field for field in table_schema(self.name) if field.name not in there]
+            if not missing:
+                return
+            try:
+                self.delta.alter.add_columns(Schema.from_arrow(pa.schema(missing)).fields)
+            except CommitFailedError as error:
+                self.refresh()
+                if not self._is_stale:
+                    raise LakeError(f"{self.path}: cannot be committed to: {one_line(error)}") from None
+            self._is_stale = True
 
     def _check_deletions(self, delta: DeltaTable) -> None:
         """Refuse a table whose files have rows that are deleted: they would be read, and added again by a merge."""
@@ -187,7 +209,8 @@ class LakeTable:
                 self._uri,
                 table_schema(self.name),
                 partition_by=self._partition_by,
-                configuration={"delta.checkpointInterval": _CHECKPOINT_INTERVAL},
+                configuration={"delta.checkpointInterval": _CHECKPOINT_INTERVAL, _VERSION: str(LAKE_VERSION)},
+                raise_if_key_not_exists=False,
                 storage_options=dict(self._storage.options),
             )
         except DeltaError:
@@ -273,6 +296,7 @@ class LakeTable:
             A file is not there, or is not as it was written.
         """
         self._check(files)
+        self._add_columns()
         metadata = {RUN: str(run), _ACT: "add" if choose is None else "replace", **(notes or {})}
 
         def is_next() -> bool:
