@@ -19,6 +19,7 @@ examples:
   msmqwire lake history s3://captures/lake
   msmqwire lake check lake
   msmqwire lake repair lake --dry-run
+  msmqwire lake restore lake --run 12
   msmqwire lake delete lake --before 2024-03-01 --yes
   msmqwire lake delete lake --address 10.20.1.9 --dry-run
   msmqwire lake delete lake --where "label = 'payroll'"
@@ -45,6 +46,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         (_history, "history", "list the runs, the last one first"),
         (_check, "check", "compare the files and rows of every table with accounting"),
         (_delete, "delete", "delete rows by day, capture, address or condition"),
+        (_restore, "restore", "take all tables back to their state after a run"),
         (_repair, "repair", "remove rows that are there twice; mark captures that lack rows to be read again"),
     ):
         action = actions.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
@@ -57,10 +59,13 @@ def add(parser: argparse.ArgumentParser) -> None:
             action.add_argument("-n", "--dry-run", action="store_true", help="delete nothing, only list the files")
         if name == "delete":
             _add_conditions(action)
-        if name == "repair":
+        if name == "restore":
+            action.add_argument("--run", dest="number", type=int, required=True, metavar="N", help="as history has it")
+        if name in ("repair", "restore"):
             action.add_argument(
                 "-n", "--dry-run", action="store_true", help="change nothing, only say what would be done"
             )
+            action.add_argument("-y", "--yes", action="store_true", help="do not ask")
 
 
 def _add_conditions(action: argparse.ArgumentParser) -> None:
@@ -164,20 +169,47 @@ def _delete(options: argparse.Namespace) -> int:
         say(f"{rows} to delete")
         return 0
     if not options.yes and any(counts.values()):
-        if not sys.stdin.isatty():
-            raise CommandError("nothing is deleted: give --yes where no terminal can ask")
-        if input(f"Delete {rows}? [y/N] ").strip().lower() not in ("y", "yes"):
-            raise CommandError("nothing is deleted")
+        _ask(f"Delete {rows}?")
         rows = counted(sum(lake.delete(options.lake, **conditions).values()), "row")
     say(f"{rows} deleted; msmqwire lake vacuum deletes the files that have them")
+    return 0
+
+
+def _ask(question: str) -> None:
+    """Ask on a terminal; a CommandError unless the answer is yes."""
+    if not sys.stdin.isatty():
+        raise CommandError("nothing is changed: give --yes where no terminal can ask")
+    if input(f"{question} [y/N] ").strip().lower() not in ("y", "yes"):
+        raise CommandError("nothing is changed")
+
+
+def _restore(options: argparse.Namespace) -> int:
+    from msmqwire.spark import lake
+
+    try:
+        done = lake.restore(options.lake, options.number, dry_run=True)
+    except ValueError as error:
+        raise CommandError(str(error)) from None
+    for line in done:
+        print(printable(line))
+    if done and not options.dry_run:
+        if not options.yes:
+            _ask(f"Restore run {options.number}?")
+        done = lake.restore(options.lake, options.number)
+    say(f"{counted(len(done), 'change')} {'to make' if options.dry_run else 'made'}")
     return 0
 
 
 def _repair(options: argparse.Namespace) -> int:
     from msmqwire.spark import lake
 
-    done = lake.repair(options.lake, dry_run=options.dry_run)
+    done = lake.repair(options.lake, dry_run=True)
     for line in done:
         print(printable(line))
+    if done and not options.dry_run:
+        # To remove a row that is there twice loses nothing
+        if not options.yes and not all(line.endswith(": removed") for line in done):
+            _ask(f"Do {counted(len(done), 'repair')}?")
+        done = lake.repair(options.lake)
     say(f"{counted(len(done), 'repair')} {'to do' if options.dry_run else 'done'}")
     return 0

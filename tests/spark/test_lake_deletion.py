@@ -252,7 +252,7 @@ def test_the_command(root: Path, capsys: pytest.CaptureFixture[str], monkeypatch
     assert "topology: 2 rows" in capsys.readouterr().out
     assert contents(root) == expected(FIRST)
     assert cli.main(["lake", "delete", str(root), "--address", HOST]) == 1
-    assert "--yes" in capsys.readouterr().err
+    assert "give --yes" in capsys.readouterr().err
     monkeypatch.setattr("sys.stdin.isatty", lambda: True)
     for answer in ("n", ""):
         monkeypatch.setattr("builtins.input", lambda _, answer=answer: answer)

@@ -17,10 +17,11 @@ from deltalake.schema import PrimitiveType
 
 from msmqwire import cli
 from msmqwire.spark import lake as lakes
+from msmqwire.spark.lake import LakeError
 from msmqwire.spark.lake.commit import Lake
 from msmqwire.spark.lake.storage import Storage
 from tests.spark.lake_damage import active
-from tests.spark.lake_runs import contents, decoded, expected, merge, relate, run
+from tests.spark.lake_runs import Stopped, contents, decoded, expected, merge, relate, run, stop, stopped_at
 
 FIRST = {"a": 3, "b": 5, "c": 1}
 SECOND = {**FIRST, "b": 8}
@@ -199,3 +200,55 @@ def test_a_column_of_another_writer_stays(root: Path) -> None:
     lakes.optimize(root)
     found = pa.concat_tables(pq.read_table(path, columns=["note", "frame"]) for path in active(root, "topology"))
     assert [row["frame"] for row in found.to_pylist() if row["note"] == "seen"] == [2, 2]
+
+
+def state(root: Path, run: int | None = None) -> dict[str, Rows]:
+    found = {}
+    for table, names in (("topology", ("file", "frame")), ("faults", ("file",)), ("accounting", ("file", "length"))):
+        rows = (row for batch in lakes.batches(root, table, names, run=run) for row in batch.to_pylist())
+        found[table] = Counter(tuple(row[name] for name in names) for row in rows)
+    return found
+
+
+def test_a_run_is_restored_in_all_tables(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run(root, {**THIRD, "b": 11})
+    lakes.delete(root, where="frame = 1")
+    lakes.optimize(root)
+    last = lakes.history(root)[0].number
+    states = {number: state(root, number) for number in range(1, last + 1)}
+    for number in (2, last, 1, last - 1, 3):
+        assert cli.main(["lake", "restore", str(root), "--run", str(number)]) == 1
+        assert "give --yes" in capsys.readouterr().err
+        assert cli.main(["lake", "restore", str(root), "--run", str(number), "--yes"]) == 0
+        assert state(root) == states[number]
+        assert contents(root) == states[number]
+        assert lakes.check(root) == lakes.repair(root) == lakes.restore(root, number) == []
+    run(root, {**THIRD, "b": 12})
+    assert state(root) == expected({**THIRD, "b": 12})
+    assert cli.main(["lake", "restore", str(root), "--run", "99"]) == 1
+    lakes.vacuum(root, hours=0)
+    with pytest.raises(LakeError, match=r"is gone|reach back"):
+        lakes.restore(root, 1)
+
+
+@pytest.mark.long
+def test_a_restore_that_is_stopped_in_any_step(root: Path, tmp_path: Path) -> None:
+    run(root, {**THIRD, "b": 11})
+    found = set()
+    for step in range(400):
+        trial = Path(shutil.copytree(root, tmp_path / str(step)))
+        try:
+            with stopped_at(step, stop):
+                lakes.restore(trial, 2)
+        except Stopped:
+            pass
+        else:
+            break
+        restored = state(trial) == expected(SECOND)
+        assert restored or state(trial) == expected({**THIRD, "b": 11}), step
+        found.add(restored)
+        assert lakes.check(trial) == [], step
+        lakes.restore(trial, 2)
+        assert contents(trial) == expected(SECOND), step
+        shutil.rmtree(trial)
+    assert found == {True, False}

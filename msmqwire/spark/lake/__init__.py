@@ -19,10 +19,23 @@ if TYPE_CHECKING:
     from msmqwire.spark.lake.others import acts
     from msmqwire.spark.lake.reading import read
     from msmqwire.spark.lake.repairing import repair
+    from msmqwire.spark.lake.restoring import restore
     from msmqwire.spark.lake.scanning import batches
     from msmqwire.spark.lake.storage import LakeError
 
-__all__ = ["LakeError", "acts", "batches", "check", "delete", "history", "optimize", "read", "repair", "vacuum"]
+__all__ = [
+    "LakeError",
+    "acts",
+    "batches",
+    "check",
+    "delete",
+    "history",
+    "optimize",
+    "read",
+    "repair",
+    "restore",
+    "vacuum",
+]
 
 # Imported on first use: an executor that decodes captures into a folder needs no deltalake, and only read needs pyspark
 _MODULES = {
@@ -32,6 +45,7 @@ _MODULES = {
     "delete": "deleting",
     "read": "reading",
     "repair": "repairing",
+    "restore": "restoring",
 }
 
 
