@@ -164,6 +164,11 @@ def hours(text: str) -> int:
     return _number(text, 0, 876_000, "a number of hours, from 0 on")
 
 
+def days(text: str) -> int:
+    """A number of days, from 0 to 100 years."""
+    return _number(text, 0, 36_500, "a number of days, from 0 on")
+
+
 def count_of_jobs(text: str) -> int:
     """A number of threads, at least 1."""
     return _number(text, 1, 1024, "a number of threads from 1 to 1024")

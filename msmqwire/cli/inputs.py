@@ -104,7 +104,8 @@ def _check_lake(options: argparse.Namespace, table: str) -> None:
 
     if options.ports:
         raise CommandError("--ports: the ports of a lake are those of its runs; give them to msmqwire pipeline")
-    if not open_lake(options.lake).table(table).exists:
+    lake = open_lake(options.lake)
+    if not lake.table(table).has_log and not lake.pending(table):
         raise CommandError(f"{options.lake}: has no table {table}, which msmqwire pipeline makes")
 
 

@@ -28,7 +28,7 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING
 
-from msmqwire.cli.arguments import add_ports, add_quiet, column_names, hours
+from msmqwire.cli.arguments import add_ports, add_quiet, column_names, days, hours
 from msmqwire.cli.console import CommandError, optional, printable, say
 from msmqwire.cli.progress import capture_progress
 from msmqwire.cli.spark_session import with_spark
@@ -64,6 +64,9 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--digest", action="store_true", help="note the SHA-256 of every capture in accounting")
     parser.add_argument(
         "--vacuum-hours", type=hours, metavar="N", help="afterwards delete files that no table has had for N hours"
+    )
+    parser.add_argument(
+        "--retention-days", type=days, metavar="N", help="afterwards delete rows older than N days, as lake delete does"
     )
     parser.add_argument("--master", metavar="URL", help="the Spark to use, e.g. local[4], spark://..., sc://...")
     add_quiet(parser)
@@ -107,8 +110,9 @@ def _run(options: argparse.Namespace, spark: SparkSession) -> int:
                 compression=options.compression,
                 digest=options.digest,
                 recursive=options.recursive,
-                again=options.overwrite,
+                overwrite=options.overwrite,
                 vacuum_hours=options.vacuum_hours,
+                retention_days=options.retention_days,
                 progress=progress,
             )
     except PySparkException as error:

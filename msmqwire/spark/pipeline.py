@@ -7,9 +7,9 @@ content: running again reads what is new and adds nothing twice.
 
 from __future__ import annotations
 
+import datetime
 import json
 import logging
-import math
 import os
 import pickle
 import threading
@@ -17,8 +17,8 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any, Literal, TypeVar, get_args
 
@@ -32,13 +32,15 @@ from msmqwire.capture.parquet import Compression
 from msmqwire.capture.stats import FrameCounts
 from msmqwire.errors import CaptureError, counted
 from msmqwire.spark.executors import map_in_arrow
-from msmqwire.spark.lake.accounting import Decoded, Seam, SourceAccount, check_files
-from msmqwire.spark.lake.captures import HEAD, Identity, Known, capture_numbers, identify, measure
+from msmqwire.spark.lake.accounting import Decoded, SourceAccount, check_files
+from msmqwire.spark.lake.captures import Identity, Known, KnownCaptures, Relation, identify, relate, tails
 from msmqwire.spark.lake.commit import Lake
-from msmqwire.spark.lake.growth import SMALLEST, digest_before, seam_name
+from msmqwire.spark.lake.deleting import delete
 from msmqwire.spark.lake.maintenance import vacuum
-from msmqwire.spark.lake.storage import RUNS, LakeOptions, Storage, one_line
-from msmqwire.spark.lake.tasks import CaptureSplitter, Decoding, Numbered, SourceCalls, SplitCapture, Stage
+from msmqwire.spark.lake.others import note_deletions
+from msmqwire.spark.lake.places import united
+from msmqwire.spark.lake.storage import SCRATCH, LakeOptions, Storage, one_line
+from msmqwire.spark.lake.tasks import CaptureSplitter, Decoding, SourceCalls, SplitCapture, Stage, ToRead
 from msmqwire.spark.source.planning import MANY, large, pack, task_size
 from msmqwire.spark.source.scan import ScanOptions
 
@@ -50,6 +52,8 @@ PipelineMode = Literal["PERMISSIVE", "FAILFAST"]
 _PARTS_OF_A_COMMIT = 1000
 _LOG = logging.getLogger(__name__)
 _INTERVAL = 0.2
+# Bytes that the driver decompresses itself
+_LITTLE = 64 << 20
 # Captures that a task identifies at least
 _FEWEST_OF_A_CHUNK = 256
 
@@ -70,8 +74,7 @@ class Summary(FrameCounts):
     Attributes
     ----------
     sources, bytes, encrypted, unread : int
-        Totals of what this run read of the sources that it decoded: of a capture that has grown, what is new. Their
-        rows are in the lake now.
+        Totals of the sources that this run decoded. Their rows are in the lake now.
     frames, payloads, segments, fragments, other, unsupported, malformed, bytes_skipped : int
     incomplete_datagrams, fragment_conflicts, invalid_times, truncated_files : int
     unsupported_links, unsupported_encapsulations : dict of str to int
@@ -85,6 +88,10 @@ class Summary(FrameCounts):
         Sources that are no captures or cannot be read.
     duplicates : list of str
         Sources whose content another source of this run has; it is in the lake once.
+    alike : list of str
+        Sources that were added though a capture of the lake begins with the same 64 KiB, and which.
+    deleted : Counter
+        Rows that were older than ``retention_days``, by table.
     seconds : float
     """
 
@@ -97,6 +104,8 @@ class Summary(FrameCounts):
     faults: Counter[str] = field(default_factory=Counter)
     problems: list[str] = field(default_factory=list)
     duplicates: list[str] = field(default_factory=list)
+    alike: list[str] = field(default_factory=list)
+    deleted: Counter[str] = field(default_factory=Counter)
     seconds: float = 0.0
 
     def add(self, account: SourceAccount) -> None:
@@ -131,6 +140,9 @@ class Summary(FrameCounts):
             lines.append(f"{counted(self.known, 'capture')} already in the lake")
         lines += (f"not read: {problem}" for problem in self.problems)
         lines += (f"the same content as another: {shown_name(file)}" for file in self.duplicates)
+        lines += self.alike
+        if self.deleted.total():
+            lines.append(f"{counted(self.deleted.total(), 'row')} deleted: older than the retention")
         return "\n".join(lines)
 
 
@@ -147,8 +159,9 @@ def run(
     storage_options: StorageOptions | None = None,
     lake_options: LakeOptions | None = None,
     digest: bool = False,
-    again: bool = False,
+    overwrite: bool = False,
     vacuum_hours: int | None = None,
+    retention_days: int | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> Summary:
     """Decode captures into the Delta tables of a lake, by day.
@@ -180,10 +193,12 @@ def run(
         deltalake's ``storage_options`` of the lake's URI; they are sent to the workers as they are.
     digest : bool
         Note the SHA-256 of every capture's bytes in ``accounting``, as evidence.
-    again : bool
+    overwrite : bool
         Decode captures though the lake has them, with these tables and ports, and replace their rows.
     vacuum_hours : int, optional
         Afterwards delete files that no table has had for so many hours, as ``lake.vacuum`` does; none by default.
+    retention_days : int, optional
+        Afterwards delete rows of days before the last so many, in UTC, as ``lake.delete`` does; none by default.
     progress : callable, optional
         Called with the progress of decoding a few times a second, from another thread. What it raises is logged, and
         it is not called again.
@@ -193,7 +208,7 @@ def run(
     FileNotFoundError
         A source names no file.
     ValueError
-        There is no such table, mode or compression, or ``vacuum_hours`` is negative.
+        There is no such table, mode or compression, or ``vacuum_hours`` or ``retention_days`` is negative.
     LakeError
         It is a lake of an earlier version, or a file that a run has committed is missing.
     AccountingError
@@ -202,12 +217,16 @@ def run(
     started = time.monotonic()
     if compression not in get_args(Compression):
         raise ValueError(f"compression={compression!r} is not one of {', '.join(get_args(Compression))}")
-    if vacuum_hours is not None and vacuum_hours < 0:
-        raise ValueError(f"vacuum_hours={vacuum_hours} is negative")
+    for name, number in (("vacuum_hours", vacuum_hours), ("retention_days", retention_days)):
+        if number is not None and number < 0:
+            raise ValueError(f"{name}={number} is negative")
     options = _options(tables, mode, ports, storage_options)
     files = find_files(sources, recursive=recursive, storage_options=storage_options)
     store = Lake(Storage.of(lake, lake_options), create=True)
-    summary = _Run(spark, store, options, compression, digest, again, progress).run(files)
+    summary = _Run(spark, store, options, compression, digest, overwrite, progress).run(files)
+    if retention_days is not None:
+        before = datetime.datetime.now(datetime.UTC).date() - datetime.timedelta(days=retention_days)
+        summary.deleted = Counter(delete(lake, before=before, lake_options=lake_options))
     if vacuum_hours is not None:
         vacuum(lake, hours=vacuum_hours, lake_options=lake_options)
     summary.seconds = time.monotonic() - started
@@ -237,7 +256,7 @@ class _Run:
         options: ScanOptions,
         compression: Compression,
         digest: bool,
-        again: bool,
+        overwrite: bool,
         progress: Callable[[Progress], None] | None,
     ) -> None:
         self.spark = spark
@@ -251,163 +270,153 @@ class _Run:
         ports = None if options.read.ports is None else sorted(set().union(*options.read.ports.values()))
         self.settings = json.dumps([sorted(options.tables), ports])
         # Captures of runs up to this one are decoded though the lake has them
-        self.overwrite_before = lake.run if again else 0
-        self.scratch = f"{RUNS}/{uuid.uuid4().hex}"
+        self.overwrite_before = lake.run if overwrite else 0
+        self.scratch = f"{SCRATCH}/{uuid.uuid4().hex}"
         self.files: dict[str, SourceFile] = {}
         self.identities: dict[str, Identity] = {}
-        #: The lengths of small captures that files may have grown from.
-        self.lengths: dict[str, list[int]] = {}
-        #: The keys of decoded captures, by these keys and those that they had before they have grown.
-        self.states: dict[str, str] = {}
+        self.planned_at = 0
+        #: What the captures of files to read replace.
+        self.grown_from: dict[str, list[Known]] = {}
+        #: The places of rows of these files that were deleted.
+        self.deletions: dict[str, bytes | None] = {}
+        #: The captures that this run has decoded.
+        self.read: set[str] = set()
         self.decoded: list[Decoded] = []
-        #: To be decoded again.
+        #: To be compared with the captures of the lake again.
         self.waiting: list[SourceFile] = []
-        self.numbers = capture_numbers()
-        #: What the lake has of captures that have grown, where only what is new of them is read; by file.
-        self.grown: dict[str, tuple[Known, Seam]] = {}
 
     def run(self, files: Sequence[SourceFile]) -> Summary:
         lake, storage = self.lake, self.lake.storage
         self.files = {file.name: file for file in files}
         try:
+            lake.settle()
+            note_deletions(lake)
             changed = [file for file in files if self.overwrite_before or not lake.known.unchanged(file, self.settings)]
-            new, copies = self._new(changed)
-            self.summary.known = len(files) - len(new) - len(copies)
+            self._identify(changed)
+            new, copies = self._plan(changed)
+            read = {file.name for file in new}
+            self.summary.known = len(files) - len(new) - len(copies) - len(self.decoded)
             with _reported(self.progress, storage, f"{self.scratch}/done", len(new)) as marks:
                 decoding = Decoding(storage, self.options, self.compression, marks, self.digest)
                 self._decode_all(decoding, new)
-                self._decode_all(decoding, self._orphans(copies))
-                # Others may have committed some of the captures that share a task's files meanwhile
-                while again := self._commit():
-                    self._decode(decoding, [[file] for file in again])
-            decoded = {file.name for file in new}.difference(self.summary.duplicates)
-            self._note_copies([file for file in files if file.name not in decoded])
+                # What they are copies of may be no capture, or others may have committed some of the captures meanwhile
+                while again := [*self._commit(), *self._orphans(copies)]:
+                    new, copies = self._plan(again)
+                    read.update(file.name for file in new)
+                    self.summary.duplicates += (file.name for file in again if file not in new and file not in copies)
+                    self._decode(decoding, [[file] for file in new])
+            read.difference_update(self.summary.duplicates)
+            self._note_copies([file for file in files if file.name not in read])
         finally:
             storage.delete_folder(self.scratch)
         lake.create((*self.options.tables, "faults"))
         return self.summary
 
-    def _new(self, files: Sequence[SourceFile]) -> tuple[list[SourceFile], list[SourceFile]]:
-        """The files whose captures the lake does not have, each capture once; and copies of these."""
-        known = self.lake.known
-        self._identify(files)
-        # Whether a capture with a key is new, or is known with other settings
-        found: dict[str, bool] = {}
+    def _plan(self, files: Sequence[SourceFile]) -> tuple[list[SourceFile], list[SourceFile]]:
+        """The files whose captures are to be decoded, each capture once; and copies of these.
+
+        Files whose captures the lake has are left out, and files of which this cannot be told: they are problems.
+        """
+        known, planned = self.lake.known, KnownCaptures()
+        self.planned_at = self.lake.run
         new, copies = [], []
         for file in sorted(files, key=self._length, reverse=True):
             identity = self.identities.get(file.name)
             if identity is None:
                 new.append(file)
-            elif self._is_known(identity):
                 continue
-            elif identity.key in found:
-                copies += [file] if found[identity.key] else []
-            else:
-                capture = known.capture(identity.key)
-                is_new = capture is None or self._length(file) >= capture.length
-                found.update(dict.fromkeys((identity.key, *identity.grown_from), is_new))
-                new += [file] if is_new else []
-                if capture is not None and is_new:
-                    self._find_seam(file, identity, capture)
+            if self._is_known(identity.capture):
+                continue
+            relation = self._relate(file.name, identity, planned.alike(identity, file.name))
+            if planned.capture(identity.capture) is not None or relation.part_of is not None:
+                copies.append(file)
+                continue
+            relation = self._relate(file.name, identity, known.alike(identity, file.name))
+            if relation.part_of is not None:
+                continue
+            if relation.unclear is not None and (not self.overwrite_before or relation.unclear.deletions):
+                self._add_problem(file, relation.unclear)
+                continue
+            self.grown_from[file.name] = relation.grown_from
+            before = known.capture(identity.capture)
+            replaced = relation.grown_from if before is None else [*relation.grown_from, before]
+            self.deletions[file.name] = united(one.deletions for one in replaced)
+            for one in known.same_beginning(identity):
+                if one not in relation.grown_from:
+                    self.summary.alike.append(
+                        f"{shown_name(file.name)}: begins with the same 64 KiB as {one.file}, and differs later: added"
+                    )
+            planned.add(self._planned(file, identity))
+            new.append(file)
         return sorted(new), copies
 
-    def _find_seam(self, file: SourceFile, identity: Identity, known: Known) -> None:
-        """Find where reading of a capture that has grown resumes: where the lake has kept it, and it is the same file.
+    def _relate(self, name: str, identity: Identity, candidates: Sequence[Known]) -> Relation:
+        return relate(name, identity, candidates, self._tails)
 
-        The digest of a capture takes reading all of it.
-        """
-        grows = known.name == file.name and known.settings == self.settings and known.length >= SMALLEST
-        if self.overwrite_before or self.digest or not grows or (identity.length or 0) <= known.length:
-            return
-        with suppress(CaptureError, OSError):
-            data = self.lake.storage.read(seam_name(known.capture, known.length))
-            seam = Seam.from_bytes(data)
-            if digest_before(file.name, self.options.storage_options, seam.checkpoint.offset) == seam.before:
-                # Another run may replace the one of the lake
-                with self.lake.storage.create(self._seam_copy(known)) as copy:
-                    copy.write(data)
-                self.grown[file.name] = known, seam
+    def _tails(self, name: str, lengths: Iterable[int]) -> Mapping[int, str]:
+        found: dict[str, dict[int, str]] = SourceCalls(tails, self.options.storage_options)([(name, list(lengths))])
+        return found.get(name, {})
 
-    def _seam_copy(self, known: Known) -> str:
-        return f"{self.scratch}/{known.capture}.seam"
+    def _planned(self, file: SourceFile, identity: Identity) -> Known:
+        size, modified = file.size, file.modified_ns
+        named = (identity.length, identity.head, identity.tail, identity.openings)
+        return Known(identity.capture, 0, "", file.name, *named, size, modified, self.settings, None, None, None)
+
+    def _add_problem(self, file: SourceFile, other: Known) -> None:
+        account = SourceAccount(file.name, bytes=file.size)
+        account.problem = (
+            f"{shown_name(file.name)}: begins like {other.file}, which is longer and cannot be read to compare them"
+        )
+        if self.options.mode == "FAILFAST":
+            raise CaptureError(account.problem)
+        self._complete(account)
+        self.decoded.append(Decoded([account], []))
 
     def _identify(self, files: Sequence[SourceFile]) -> None:
         """Identify files; those that are no captures, pipes or gone stay without an identity."""
-        known, options = self.lake.known, self.options.storage_options
-        self.identities = self._identified([(file.name, []) for file in files if file.size])
-        self.lengths = self._lengths_before()
-        self.identities |= self._identified(list(self.lengths.items()))
-        # The length of a compressed capture tells whether it has grown, and takes reading all of it
-        keys = Counter(identity.key for identity in self.identities.values())
-        unmeasured = [
-            name
-            for name, identity in self.identities.items()
-            if identity.length is None and (keys[identity.key] > 1 or known.capture(identity.key))
-        ]
-        for lengths in self._on_workers(SourceCalls(measure, options), [[(name,)] for name in unmeasured]):
-            for name, length in lengths.items():
-                self.identities[name] = replace(self.identities[name], length=length)
-
-    def _identified(self, named: Sequence[tuple[str, list[int]]]) -> dict[str, Identity]:
-        """The identities of files, each with the lengths of captures that it may have grown from."""
         identifying = SourceCalls(identify, self.options.storage_options)
-        if len(named) <= _FEWEST_OF_A_CHUNK:
+        named = [(file.name, file.size) for file in files if file.size]
+        if len(named) <= _FEWEST_OF_A_CHUNK and sum(size for name, size in named if _may_be_compressed(name)) < _LITTLE:
             # A job would take longer
-            return identifying(named)
-        return {name: one for found in self._on_workers(identifying, _chunks(named)) for name, one in found.items()}
+            self.identities = identifying(named)
+        else:
+            for found in self._on_workers(identifying, _chunks(named)):
+                self.identities |= found
 
-    def _lengths_before(self) -> dict[str, list[int]]:
-        """The lengths of small captures of the lake and of this run that files may have grown from."""
-        of_run: dict[str, set[int]] = {}
-        for identity in self.identities.values():
-            if identity.is_small:
-                of_run.setdefault(identity.openings[-1], set()).add(identity.length or 0)
-        found = {}
-        for name, identity in self.identities.items():
-            most = HEAD if identity.length is None else identity.length
-            alike = set().union(*(of_run.get(opening, ()) for opening in identity.openings))
-            lengths = self.lake.known.lengths(identity).union(length for length in alike if length < most)
-            if lengths:
-                found[name] = sorted(lengths)
-        return found
+    def _is_known(self, capture: str) -> bool:
+        found = self.lake.known.capture(capture)
+        return found is not None and found.settings == self.settings and found.run > self.overwrite_before
 
-    def _is_known(self, identity: Identity) -> bool:
-        return not self.overwrite_before and self.lake.known.holds(identity.key, identity.length or 0, self.settings)
-
-    def _length(self, file: SourceFile) -> float:
-        """How long a capture is; endless where only reading all of it would tell."""
+    def _length(self, file: SourceFile) -> int:
+        """How long a capture is, as far as is known."""
         identity = self.identities.get(file.name)
-        return math.inf if identity is None or identity.length is None else identity.length
+        return 0 if identity is None else identity.length
 
     def _decode_all(self, decoding: Decoding, files: Sequence[SourceFile]) -> None:
         """Decode captures: the large ones in parts, unless they change meanwhile, the others as they are."""
-        unread = [replace(file, size=file.size - self._resumes_at(file)) for file in files]
-        splits = self._split(unread)
+        splits = self._split(files)
         changed = self._decode_parts(decoding, splits)
-        left = [file for file in unread if file.name not in splits or file.name in changed]
-        self._decode(decoding, list(pack(left, task_size(left))))
+        left = [file for file in files if file.name not in splits or file.name in changed]
+        # Captures that replace others are committed later
+        for replaces in (False, True):
+            some = [file for file in left if bool(self.grown_from.get(file.name)) == replaces]
+            self._decode(decoding, list(pack(some, task_size(left))))
 
     def _decode(self, decoding: Decoding, parts: Sequence[Sequence[SourceFile]]) -> None:
         for start in range(0, len(parts), _PARTS_OF_A_COMMIT):
-            tasks = [list(map(self._numbered, part)) for part in parts[start : start + _PARTS_OF_A_COMMIT]]
+            tasks = [list(map(self._to_read, part)) for part in parts[start : start + _PARTS_OF_A_COMMIT]]
             self._add(self._on_workers(decoding, tasks))
 
-    def _resumes_at(self, file: SourceFile) -> int:
-        return self.grown[file.name][1].checkpoint.offset if file.name in self.grown else 0
-
-    def _numbered(self, file: SourceFile) -> Numbered:
-        name, size = file.name, self.files[file.name].size
-        if name in self.grown:
-            known, _ = self.grown[name]
-            return Numbered(name, known.capture, [], size, self._seam_copy(known))
-        return Numbered(name, next(self.numbers), self.lengths.get(name, []), size)
+    def _to_read(self, file: SourceFile) -> ToRead:
+        return ToRead.of(self.files[file.name], self.identities.get(file.name), self.deletions.get(file.name))
 
     def _orphans(self, copies: Sequence[SourceFile]) -> list[SourceFile]:
         """Copies of files that were decoded as another capture, or turned out to be none."""
         orphans = []
         for file in copies:
             identity = self.identities[file.name]
-            if identity.key in self.states or self._is_known(identity):
+            relation = self._relate(file.name, identity, self.lake.known.alike(identity, file.name))
+            if identity.capture in self.read or self._is_known(identity.capture) or relation.part_of is not None:
                 self.summary.duplicates.append(file.name)
             else:
                 orphans.append(file)
@@ -416,7 +425,7 @@ class _Run:
     def _split(self, files: Sequence[SourceFile]) -> dict[str, SplitCapture]:
         """Split the large captures."""
         work = CaptureSplitter(self.lake.storage, self.scratch, self.options, task_size(files), self.digest)
-        results = self._on_workers(work, [[self._numbered(file)] for file in large(files)])
+        results = self._on_workers(work, [[self._to_read(file)] for file in large(files)])
         return {split.account.file: split for splits in results for split in splits}
 
     def _decode_parts(self, decoding: Decoding, splits: Mapping[str, SplitCapture]) -> set[str]:
@@ -430,24 +439,12 @@ class _Run:
             results = iter(self._on_workers(decoding.part, [part for one in waiting for part in one.parts]))
             for one in waiting:
                 decoded = [next(results) for _ in one.parts]
-                if self._has_changed(one.account):
+                if decoding.has_changed(one.source):
                     changed.add(one.account.file)
-                    self.grown.pop(one.account.file, None)
                 else:
-                    self._add([one.joined(decoded, self.lake.storage)])
+                    self._add([one.joined(decoded)])
             waiting = []
         return changed
-
-    def _has_changed(self, account: SourceAccount) -> bool:
-        """Whether a file is another one than when this run began; it may have grown."""
-        file, options = self.files[account.file], self.options.storage_options
-        try:
-            (found,) = find_files(file.name, storage_options=options)
-            if found.size <= file.size:
-                return (found.size, found.modified_ns) != (file.size, file.modified_ns)
-            return identify(file.name, options).key != account.key
-        except (CaptureError, OSError):
-            return True
 
     def _on_workers(self, work: Callable[[Any], Result], parts: Sequence[Any]) -> list[Result]:
         """The results of ``work`` for each part, from tasks."""
@@ -468,81 +465,72 @@ class _Run:
             read = [account for account in result.accounts if account.problem is None]
             for account in read:
                 account.check()
-                self.states.update(dict.fromkeys((str(account.key), *account.grown_from), str(account.key)))
+                account.grown_from = list(self.grown_from.get(account.file, ()))
             check_files(read, result.files)
+            for account in result.accounts:
+                self._complete(account)
             self.decoded.append(result)
         if self.options.mode == "PERMISSIVE":
             self.waiting = self._commit()
 
     def _commit(self) -> list[SourceFile]:
-        """Commit the results of tasks; the files that are to be decoded again."""
+        """Commit the results of tasks; the files that are to be compared with the captures of the lake again."""
+        # Other writers may have deleted rows of captures that were decoded meanwhile
+        note_deletions(self.lake)
         groups, again = self.decoded, self.waiting
         self.decoded, self.waiting = [], []
-        for account in (account for group in groups for account in group.accounts):
-            self._complete(account)
-        refused = self.lake.commit(groups, self.compression, self._is_earlier, overwrite_before=self.overwrite_before)
+        refused = self.lake.commit(
+            groups,
+            self.compression,
+            lambda row, known: self._relate(row.file, self.identities[row.file], known),
+            overwrite_before=self.overwrite_before,
+        )
         for group in groups:
             for row in group.accounts:
-                if group not in refused:
-                    self.summary.add(row.read)
-                    if row.grown is not None:
-                        self.lake.storage.delete([seam_name(row.grown.capture, row.grown.length)])
-                elif row.is_capture and self._is_held(row):
-                    self.summary.duplicates.append(row.file)
-                else:
-                    self.grown.pop(row.file, None)
+                if group in refused:
                     again.append(self.files[row.file])
+                else:
+                    self.summary.add(row)
+                    self.read.update([row.capture] if row.capture else [])
         return again
-
-    def _is_held(self, row: SourceAccount) -> bool:
-        """Whether the lake has a capture by now, of another file or of another run."""
-        key = str(row.key)
-        if self.states.get(key, key) != key:
-            return True
-        found = self.lake.known.capture(key)
-        return (
-            found is not None
-            and found.run > self.overwrite_before
-            and self.lake.known.holds(key, row.length, self.settings)
-        )
-
-    def _is_earlier(self, row: SourceAccount, known: Known) -> bool:
-        """Whether a small capture is what a known one was before it has grown; the file of this is read again."""
-        lengths = [row.length, known.length]
-        identity = SourceCalls(identify, self.options.storage_options)([(known.name, lengths)]).get(known.name)
-        if identity is None or not {row.key, known.key} <= {identity.key, *identity.grown_from}:
-            return False
-        self.states[str(row.key)] = str(known.key)
-        return True
 
     def _complete(self, account: SourceAccount) -> None:
         """Add what this run knows of the file of an account."""
         file = self.files[account.file]
         account.size, account.modified_ns, account.settings = file.size, file.modified_ns, self.settings
-        if account.new is not None:
-            account.grown, seam = self.grown[account.file]
-            account.ending = seam.ending
-        elif account.file in self.grown:
-            account.capture = next(self.numbers)
+        account.planned_at = self.planned_at
+        if account.is_capture:
+            account.deletions = self.deletions.get(account.file)
 
     def _note_copies(self, files: Sequence[SourceFile]) -> None:
         """Commit rows for files whose captures the lake has under another name or time, so that no run opens them."""
         known = self.lake.known
         rows = []
         for file in files:
-            noted = known.noted(file)
-            identity = self.identities.get(file.name)
-            key = identity.key if identity is not None else None if noted is None else noted.key
-            found = known.capture(key) or known.capture(self.states.get(str(key)))
-            if found is None or (noted is not None and known.problem(file.name) is None):
+            noted, identity = known.noted(file), self.identities.get(file.name)
+            if identity is None:
+                # It is unchanged, and may have been unreadable in between
+                if noted is None or all(one.problem is None for one in known.others(file.name)):
+                    continue
+                identity = noted.identity
+                found = known.capture(noted.duplicate_of or noted.capture)
+            elif noted is not None and noted.duplicate_of is not None and known.capture(noted.duplicate_of) is not None:
                 continue
-            account = SourceAccount(file.name, next(self.numbers), key, found.length, bytes=file.size)
-            if identity is not None:
-                account.length, account.grown_from = identity.length or found.length, identity.grown_from
+            else:
+                found = known.capture(identity.capture)
+                found = found or self._relate(file.name, identity, known.alike(identity, file.name)).part_of
+            if found is None:
+                continue
+            account = SourceAccount(file.name, identity, bytes=file.size)
             account.duplicate_of = found.capture
             self._complete(account)
             rows.append(account)
-        self.lake.commit([Decoded(rows, [])], self.compression)
+        self.lake.commit([Decoded(rows, [])], self.compression, lambda row, known: Relation())
+
+
+def _may_be_compressed(name: str) -> bool:
+    """Whether reading all of a file may be needed to identify it, as far as its name says."""
+    return not name.lower().endswith((".pcap", ".pcapng", ".cap"))
 
 
 def _chunks(items: Sequence[Any]) -> list[Sequence[Any]]:

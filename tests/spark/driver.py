@@ -26,12 +26,18 @@ _SETTINGS = {
 }
 
 
+#: The folder of the module that makes workers wait.
+PAUSES = ROOT / "tests" / "spark" / "pauses"
+
+
 class Driver:
     """The process, seen from the test."""
 
-    def __init__(self, master: str) -> None:
+    def __init__(self, master: str, waiting: Path | None) -> None:
+        paths = [str(PAUSES), *filter(None, [os.environ.get("PYTHONPATH")])]
+        paused = {} if waiting is None else {"PYTHONPATH": os.pathsep.join(paths), "MSMQWIRE_PAUSED": str(waiting)}
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "tests.spark.driver", master],
+            [sys.executable, "-m", "tests.spark.driver", master], env={**os.environ, **paused},
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=ROOT,
         )  # fmt: skip
 
@@ -55,9 +61,9 @@ class Driver:
 
 
 @contextmanager
-def driver(master: str) -> Iterator[Driver]:
-    """A driver that is gone at the end."""
-    one = Driver(master)
+def driver(master: str, waiting: Path | None = None) -> Iterator[Driver]:
+    """A driver that is gone at the end; its workers wait in the middle of a file, as ``pauses`` says."""
+    one = Driver(master, waiting)
     try:
         yield one
     finally:

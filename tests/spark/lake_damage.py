@@ -1,11 +1,12 @@
-"""Damage to lakes: log entries, data files, plans."""
+"""Damage to lakes: log entries, data files."""
 
 from __future__ import annotations
 
 import json
 import random
-import shutil
 from pathlib import Path
+
+import pyarrow.parquet as pq
 
 from tests.spark.lake_runs import active_files
 
@@ -30,16 +31,14 @@ def active(root: Path, table: str) -> list[Path]:
     return [Path(path) for path in sorted(active_files(root, table))]
 
 
-def flip(path: Path, at: float = 0.3) -> None:
-    """Change a bit of a file."""
+def flip(path: Path, at: float = 0.0) -> None:
+    """Change a bit in a page of a Parquet file, the last one of a column."""
+    group = pq.ParquetFile(path).metadata.row_group(0)
+    column = group.column(int(group.num_columns * at))
+    start = column.dictionary_page_offset or column.data_page_offset
     data = bytearray(path.read_bytes())
-    data[int(len(data) * at)] ^= 4
+    data[start + column.total_compressed_size - 1] ^= 4
     path.write_bytes(data)
-
-
-def lose_plans(root: Path) -> None:
-    """Delete the folder that looks like scratch."""
-    shutil.rmtree(root / "_runs")
 
 
 #: Deletion vectors of rows 0 and 1: in the log, base 85 of a magic number and a RoaringTreemap; and in a file, which is

@@ -8,12 +8,15 @@ import multiprocessing
 import os
 import shutil
 import signal
+import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError, TableNotFoundError
@@ -21,9 +24,11 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from msmqwire.spark.lake import commit as protocol
 from msmqwire.spark.lake.accounting import Decoded, SourceAccount
-from msmqwire.spark.lake.captures import capture_numbers
+from msmqwire.spark.lake.captures import Identity, Known, Relation
 from msmqwire.spark.lake.commit import Lake
 from msmqwire.spark.lake.dayfiles import DayFiles, WrittenFile
+from msmqwire.spark.lake.others import note_deletions
+from msmqwire.spark.lake.places import deleted_here, united
 from msmqwire.spark.lake.schemas import file_columns
 from msmqwire.spark.lake.storage import Storage
 from msmqwire.spark.lake.tables import LakeTable
@@ -32,16 +37,40 @@ from tests.spark.captures import DAY, MONDAY
 #: Captures: how many bytes, and rows, each has.
 Captures = Mapping[str, int]
 SETTINGS = "settings"
+TWO = ("topology", "faults")
 PROCESSES = multiprocessing.get_context("forkserver")
 PROCESSES.set_forkserver_preload([__name__])
 #: Random schedules of the long tests, and half as many of each kind of repair; 200 schedules take a quarter of an hour.
 SCHEDULES = int(os.environ.get("MSMQWIRE_SCHEDULES", "16"))
 
 
-def write_rows(storage: Storage, captures: Mapping[str, tuple[int, int]], name: str) -> list[WrittenFile]:
-    """Files with the rows of captures, over two days, and a fault for each capture; by number and rows."""
+def identity_of(file: str, rows: int) -> Identity:
+    """The identity of a capture; one with more rows begins with one of the same name with fewer."""
+    return Identity(f"{file} of {rows}", rows, file, file, [f"opening of {file}"], "")
+
+
+def relate(row: SourceAccount, known: Iterable[Known]) -> Relation:
+    """How a capture is to others of its name."""
+    assert row.identity is not None
+    relation = Relation()
+    for one in known:
+        if one.length > row.identity.length:
+            relation.part_of = one
+        else:
+            relation.grown_from.append(one)
+    return relation
+
+
+def write_rows(
+    storage: Storage,
+    captures: Mapping[str, tuple[str, int]],
+    name: str,
+    deletions: Mapping[str, bytes | None] = MappingProxyType({}),
+    left_out: Counter[tuple[str, str]] | None = None,
+) -> list[WrittenFile]:
+    """Files with the rows of captures, over two days, and a fault for each capture; by capture and rows."""
     files = []
-    for table in ("topology", "faults"):
+    for table in TWO:
         with DayFiles(storage, table, file_columns(table), "snappy", name) as days:
             for file, (number, rows) in captures.items():
                 count = rows if table == "topology" else 1
@@ -56,35 +85,58 @@ def write_rows(storage: Storage, captures: Mapping[str, tuple[int, int]], name: 
                 types |= {"time": pa.timestamp("ns", "UTC")}
                 del types["capture"]
                 columns = {one: pa.array(values.get(one, [None] * count), type_) for one, type_ in types.items()}
-                days.write(pa.record_batch(columns), number)
+                batch, gone = pa.record_batch(columns), deletions.get(file)
+                if gone is not None and left_out is not None:
+                    kept: Any = pc.invert(deleted_here(batch, table, gone))
+                    batch = batch.filter(kept)
+                    left_out[file, table] += count - len(batch)
+                if len(batch):
+                    days.write(batch, number)
         files += days.files
     storage.sync(f"{file.table}/{file.path}" for file in files)
     return files
 
 
-def decoded(storage: Storage, captures: Captures, numbers: Iterator[int]) -> Decoded:
+def decoded(lake: Lake, captures: Captures) -> Decoded:
     """Captures whose rows share files."""
-    numbered = {file: (next(numbers), rows) for file, rows in captures.items()}
+    identities = {file: identity_of(file, rows) for file, rows in captures.items()}
     rows = []
-    for file, (number, count) in numbered.items():
-        account = SourceAccount(file, number, key=f"key of {file}", length=count, bytes=count)
+    deletions: dict[str, bytes | None] = {}
+    for file, count in captures.items():
+        account = SourceAccount(file, identities[file], bytes=count)
+        account.grown_from = relate(account, lake.known.alike(identities[file], file)).grown_from
+        account.planned_at = lake.run
         account.rows, account.faults = {"topology": count}, {"truncated": 1}
         account.size, account.modified_ns, account.settings = count, count, SETTINGS
+        before = lake.known.capture(identities[file].capture)
+        replaced = account.grown_from if before is None else [*account.grown_from, before]
+        account.deletions = deletions[file] = united(one.deletions for one in replaced)
         rows.append(account)
-    return Decoded(rows, write_rows(storage, numbered, f"{next(numbers):032x}"))
+    named = {file: (identities[file].capture, rows) for file, rows in captures.items()}
+    left_out: Counter[tuple[str, str]] = Counter()
+    files = write_rows(lake.storage, named, uuid.uuid4().hex, deletions, left_out)
+    for account in rows:
+        account.deleted = {table: left_out[account.file, table] for table in TWO}
+    return Decoded(rows, files)
 
 
 def run(root: str | Path, captures: Captures, *, options: Mapping[str, str] | None = None, share: int = 2) -> None:
     """A run over captures, some of which share files."""
     lake = Lake(Storage.of(root, options), create=True)
-    numbers = capture_numbers()
-    while new := [file for file, rows in captures.items() if not lake.known.holds(f"key of {file}", rows, SETTINGS)]:
+    lake.settle()
+    note_deletions(lake)
+    while new := [file for file, rows in captures.items() if not _holds(lake, file, rows)]:
         groups = [
-            decoded(lake.storage, {file: captures[file] for file in new[at : at + share]}, numbers)
-            for at in range(0, len(new), share)
+            decoded(lake, {file: captures[file] for file in new[at : at + share]}) for at in range(0, len(new), share)
         ]
-        refused = lake.commit(groups, "snappy")
+        refused = lake.commit(groups, "snappy", relate)
         share = 1 if refused else share
+
+
+def _holds(lake: Lake, file: str, rows: int) -> bool:
+    identity = identity_of(file, rows)
+    longer = (one.length > rows for one in lake.known.alike(identity, file))
+    return lake.known.holds(identity.capture, SETTINGS) or any(longer)
 
 
 def contents(root: str | Path) -> dict[str, Counter[tuple[Any, ...]]]:
@@ -155,7 +207,6 @@ def stop() -> None:
 # What changes a lake: a run may end before each of these, and after it
 _STEPS: list[tuple[Any, str]] = [
     (Storage, "create"),
-    (Storage, "write"),
     (Storage, "sync"),
     (DeltaTable, "create"),
     (DeltaTable, "create_write_transaction"),
@@ -204,6 +255,7 @@ def run_and_die(root: str, captures: Captures, step: int) -> None:
 def merge(root: str) -> None:
     """Merge the files of a lake, as every so many runs and ``optimize`` do."""
     lake = Lake(Storage.of(root))
+    lake.settle()
     for table in ("topology", "faults", "accounting"):
         lake.table(table).merge()
 

@@ -21,7 +21,7 @@ from tests.spark.rows import in_spark_types, read_table
 ALL_TABLES = (*TABLES, "faults", "accounting")
 NO_DAY = "__HIVE_DEFAULT_PARTITION__"
 #: What tells one run from another.
-OF_RUNS = ("capture", "run", "plan", "replaces", "duplicate_of")
+OF_RUNS = ("run", "files", "replaces")
 PLACE = ("file", "frame", "stream_offset", "index")
 
 

@@ -47,7 +47,7 @@ from tests.spark.captures import (
     without_a_segment,
     write_capture,
 )
-from tests.spark.lakes import accounts, assert_rows, files_of, read
+from tests.spark.lakes import ALL_TABLES, accounts, assert_rows, files_of, read
 from tests.spark.rows import as_dicts
 from tests.spark.tasks import TASKS
 
@@ -160,11 +160,12 @@ def test_running_again_reads_nothing(tmp_path: Path) -> None:
     assert (summary.sources, summary.known, summary.duplicates) == (0, 2, [])
     assert str(summary).splitlines()[1:] == ["2 captures already in the lake"]
     assert files(tmp_path) == names
-    again = pipeline.run(TASKS, CAPTURES, tmp_path, again=True)
+    again = pipeline.run(TASKS, CAPTURES, tmp_path, overwrite=True)
     assert (again.sources, again.known) == (2, 0)
     assert_rows(tmp_path, *CAPTURES)
     assert [(one.number, one.captures, one.rows) for one in lakes.history(tmp_path)] == [(2, 2, 14), (1, 2, 14)]
-    assert [path.suffix for path in (tmp_path / "_runs").iterdir()] == [".json"] * 2
+    # Nothing but Delta tables
+    assert {path.name for path in tmp_path.iterdir()} == set(ALL_TABLES)
 
 
 def test_rows_are_sorted_by_day(spark: SparkSession, tmp_path: Path) -> None:
@@ -285,7 +286,7 @@ def test_days_without_end_keep_few_files_open(tmp_path: Path, monkeypatch: pytes
     columns = [column for column in file_columns("topology") if column.name in ("time", "capture")]
     with DayFiles(Storage.of(tmp_path), "topology", columns, "snappy", "name") as days:
         for start in range(0, len(times), 7):
-            days.write(batch.slice(start, 7), start)
+            days.write(batch.slice(start, 7), str(start))
             assert len(days._open) <= 16
     counts: Counter[str] = Counter()
     for file in days.files:
@@ -302,9 +303,9 @@ def test_every_column_has_its_encoding(table: str, tmp_path: Path) -> None:
     """No column is encoded in a way that wastes space."""
     captures = sorted(map(str, EXAMPLES.glob("*.pcap*")))
     with DayFiles(Storage.of(tmp_path), table, file_columns(table), "snappy", "name") as days:
-        for number, path in enumerate(captures):
+        for path in captures:
             for _, batch in Scan(ScanOptions((table,))).rows(path):
-                days.write(batch, number)
+                days.write(batch, path)
     paths = [tmp_path / table / file.path for file in days.files]
     assert len({path.parent for path in paths}) == len(paths)
     row_group = pq.ParquetFile(paths[0]).metadata.row_group(0)

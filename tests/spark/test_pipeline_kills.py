@@ -1,15 +1,14 @@
 """The pipeline when a worker, an executor or the driver is killed in the middle of a capture: nothing lost or twice.
 
-The capture is a named pipe: who reads it waits for the test, which so knows whom to kill, and when.
+A worker waits for the test when it has read half of the capture, so that the test knows which process to kill when.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO
 
 import pytest
 from pyspark.sql import SparkSession
@@ -33,18 +32,25 @@ def capture(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 
 @pytest.fixture
-def pipe(tmp_path: Path) -> Path:
+def paused(tmp_path: Path, capture: bytes) -> Path:
+    """The capture, in the middle of which workers wait."""
     path = tmp_path / "many.pcap"
-    os.mkfifo(path)
+    path.write_bytes(capture)
+    os.mkfifo(pipe_of(path))
     return path
 
 
+def pipe_of(paused: Path) -> Path:
+    return paused.with_name(f"{paused.name}.pipe")
+
+
 @contextmanager
-def written(pipe: Path, capture: bytes, size: int) -> Iterator[IO[bytes]]:
-    """The pipe, once somebody reads it and has read so many bytes."""
-    with open(pipe, "wb", buffering=0) as writer:
-        assert writer.write(capture[:size]) == size
-        yield writer
+def reached(paused: Path) -> Iterator[None]:
+    """Once a worker has read half of the capture; afterwards it goes on, if it is still there."""
+    with open(pipe_of(paused), "wb", buffering=0) as pipe:
+        yield
+        with suppress(BrokenPipeError):
+            pipe.write(b".")
 
 
 def check(lake: Path, *captures: str) -> None:
@@ -54,46 +60,38 @@ def check(lake: Path, *captures: str) -> None:
     assert not sound(lake)
 
 
-def become_a_file(pipe: Path, capture: bytes) -> None:
-    pipe.unlink()
-    pipe.write_bytes(capture)
-
-
 @pytest.mark.parametrize(
     ("master", "victim"),
     [("local[2,4]", "pyspark.daemon"), ("local-cluster[2,1,1024]", "CoarseGrainedExecutorBackend")],
     ids=["worker", "executor"],
 )
-def test_killed_in_the_middle(tmp_path: Path, pipe: Path, capture: bytes, master: str, victim: str) -> None:
+def test_killed_in_the_middle(tmp_path: Path, paused: Path, master: str, victim: str) -> None:
     require_program("java")
-    lake, sources = tmp_path / "lake", [*CAPTURES, SESSION, str(pipe)]
-    with driver(master) as running:
+    lake, sources = tmp_path / "lake", [*CAPTURES, SESSION, str(paused)]
+    with driver(master, paused) as running:
         running.start(sources=sources, lake=lake)
-        with written(pipe, capture, len(capture) // 2):
-            (worker,) = processes_with(pipe)
+        with reached(paused):
+            (worker,) = processes_with(pipe_of(paused))
             # With its executor a worker ends as well, but not at once
             kill(*{worker, worker if victim == "pyspark.daemon" else ancestor(worker, victim)})
-        with written(pipe, capture, len(capture)):
-            pass
+        with reached(paused):
+            pipe_of(paused).unlink()
         done, known, frames, rows = running.summary()
-        become_a_file(pipe, capture)
         assert (done, known, frames) == (4, 0, 30_039)
         assert rows["topology"] == 30_014
         check(lake, *sources)
 
 
-def test_a_driver_killed_while_tasks_run(tmp_path: Path, pipe: Path, capture: bytes, spark: SparkSession) -> None:
+def test_a_driver_killed_while_tasks_run(tmp_path: Path, paused: Path, spark: SparkSession) -> None:
     """What its tasks do without it comes to nothing."""
-    lake, sources = tmp_path / "lake", [*CAPTURES, SESSION, str(pipe)]
-    with driver("local[2]") as running:
+    lake, sources = tmp_path / "lake", [*CAPTURES, SESSION, str(paused)]
+    with driver("local[2]", paused) as running:
         running.start(sources=sources[1:], lake=lake)
-        with written(pipe, capture, len(capture) // 2) as writer:
+        with reached(paused):
             running.kill()
             assert pipeline.run(spark, sources[:1], lake).sources == 1
             check(lake, *sources[:1])
-            if processes_with(pipe):
-                writer.write(capture[len(capture) // 2 :])
-    become_a_file(pipe, capture)
+            pipe_of(paused).unlink()
     second = pipeline.run(spark, sources, lake)
     assert (second.sources, second.known) == (3, 1)
     check(lake, *sources)

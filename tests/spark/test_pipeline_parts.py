@@ -14,8 +14,7 @@ from pyspark.sql import SparkSession
 
 from msmqwire.spark import pipeline
 from msmqwire.spark.lake.accounting import AccountingError, Decoded, SourceAccount
-from msmqwire.spark.lake.storage import Storage
-from msmqwire.spark.lake.tasks import Numbered, SplitCapture
+from msmqwire.spark.lake.tasks import Decoding, SplitCapture, ToRead
 from msmqwire.spark.source import planning
 from tests.capture import build
 from tests.spark.captures import DAY, MONDAY, PRINTED, SESSION, frame, frames_of, without_a_segment, write_capture
@@ -94,16 +93,19 @@ def test_parts_give_what_the_whole_gives(spark: SparkSession, tmp_path: Path, re
 
 @pytest.mark.usefixtures("small_parts")
 def test_a_capture_that_changes_between_its_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is decoded in one piece, as it is then; its parts count for nothing."""
+    """Its parts count for nothing; the next run reads it."""
     path, lake = tmp_path / "session.pcap", tmp_path / "lake"
     shutil.copy(SESSION, path)
-    has_changed = pipeline._Run._has_changed
+    has_changed = Decoding.has_changed
 
-    def changing(self: pipeline._Run, account: SourceAccount) -> bool:
+    def changing(self: Decoding, source: ToRead) -> bool:
         without_a_segment(Path(SESSION), path)
-        return has_changed(self, account)
+        return has_changed(self, source)
 
-    monkeypatch.setattr(pipeline._Run, "_has_changed", changing)
+    monkeypatch.setattr(Decoding, "has_changed", changing)
+    summary = pipeline.run(TASKS, path, lake)
+    assert summary.problems == [f"{path}: has changed while it was read; the next run reads it"]
+    monkeypatch.undo()
     summary = pipeline.run(TASKS, path, lake)
     (account,) = contents(lake)["accounting"]
     assert (summary.sources, account["bytes"], account["streams"]["gaps"]) == (1, path.stat().st_size, 1)
@@ -111,22 +113,23 @@ def test_a_capture_that_changes_between_its_parts(tmp_path: Path, monkeypatch: p
 
     path.write_bytes(path.read_bytes() + b"\0" * 16)
 
-    def deleting(self: pipeline._Run, account: SourceAccount) -> bool:
+    def deleting(self: Decoding, source: ToRead) -> bool:
         path.unlink()
-        return has_changed(self, account)
+        return has_changed(self, source)
 
-    monkeypatch.setattr(pipeline._Run, "_has_changed", deleting)
+    monkeypatch.setattr(planning, "SPLIT_SIZE", 1_500)
+    monkeypatch.setattr(Decoding, "has_changed", deleting)
     summary = pipeline.run(TASKS, path, lake)
     assert summary.problems == [f"{path}: No such file or directory"]
     assert len(contents(lake)["messages"]) > 0
 
 
-def test_parts_that_do_not_add_up_are_refused(tmp_path: Path) -> None:
-    storage, source = Storage.of(tmp_path), Numbered("big.pcap", 0, [], 100)
+def test_parts_that_do_not_add_up_are_refused() -> None:
+    source = ToRead("big.pcap", 100, None)
     found = SourceAccount("big.pcap", bytes=100, frames=7, payloads=7)
-    parts = [Decoded([SourceAccount("big.pcap", frames=count, payloads=count)], []) for count in (3, 3, 1)]
+    parts = [Decoded([SourceAccount("big.pcap", frames=count, payloads=count)], []) for count in (3, 3, 0)]
     with pytest.raises(AccountingError, match=r"big\.pcap: 6 frames in parts, but 7 in one pass"):
-        SplitCapture(found, [], source).joined(parts, storage)
+        SplitCapture(found, [], source).joined(parts)
     parts[1].accounts[0].problem = "the disk is on fire"
-    (account,) = SplitCapture(found, [], source).joined(parts, storage).accounts
+    (account,) = SplitCapture(found, [], source).joined(parts).accounts
     assert (account.problem, account.frames, account.bytes) == ("the disk is on fire", 0, 100)

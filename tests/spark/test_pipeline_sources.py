@@ -21,10 +21,10 @@ from pyspark.sql import SparkSession
 from msmqwire.errors import CaptureError
 from msmqwire.spark import pipeline
 from msmqwire.spark.lake import check as sound
-from msmqwire.spark.lake.captures import HEAD, CapturedFile, key_of
+from msmqwire.spark.lake.captures import END, CapturedFile, identify
 from msmqwire.spark.lake.commit import Lake
 from msmqwire.spark.lake.storage import Storage
-from msmqwire.spark.lake.tasks import Decoding, Numbered
+from msmqwire.spark.lake.tasks import Decoding, ToRead
 from msmqwire.spark.source.scan import Scan, ScanOptions
 from tests.effort import first_of
 from tests.spark.captures import CAPTURES, LOCAL, OTHER, ROOT, SESSION, large, packets, write_capture
@@ -150,7 +150,7 @@ def test_a_small_capture_grows_beside_its_copies(tmp_path: Path) -> None:
             assert pipeline.run(TASKS, folder, lake).sources == 0
         assert rows(lake) == wanted(one)
         os.utime(copy)
-    assert one.stat().st_size > HEAD
+    assert one.stat().st_size > END
     # What the lake has not seen, but the capture begins with
     write_capture(third, packets(4))
     for _ in range(2):
@@ -230,7 +230,6 @@ def test_a_capture_is_told_by_what_was_read_of_it(tmp_path: Path) -> None:
         file.finish()
         assert file.digest == hashlib.sha256(b"what is there").hexdigest()
         assert file.bytes == 13
-        assert file.identity(0).key == key_of(b"what is there")
 
 
 def test_a_capture_that_is_gone_is_one_error() -> None:
@@ -260,7 +259,7 @@ def test_small_captures_share_files(tmp_path: Path) -> None:
     assert accounts(lake)[str(names[7])]["rows"] == [("messages", 0)]
     assert pipeline.run(TASKS, folder, lake).known == 199
     assert rows(lake) == wanted(*names)
-    assert pipeline.run(TASKS, folder, lake, again=True).sources == 200
+    assert pipeline.run(TASKS, folder, lake, overwrite=True).sources == 200
     assert rows(lake) == wanted(*names)
 
 
@@ -330,13 +329,17 @@ def test_reading_that_fails_in_the_middle(tmp_path: Path, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(Scan, "rows", failing)
     work = Decoding(Storage.of(tmp_path), ScanOptions(), "snappy", "done")
-    decoded = work([Numbered(name, number, [], Path(name).stat().st_size) for number, name in enumerate(names)])
+    identities = [identify(name, {}) for name in names]
+    sources = zip(names, identities, strict=True)
+    decoded = work([ToRead(name, Path(name).stat().st_size, identity) for name, identity in sources])
     assert [account.problem for account in decoded.accounts] == [None, "the disk is on fire", None]
     assert [account.rows.get("topology") for account in decoded.accounts] == [2, None, 2]
     (file,) = [file for file in decoded.files if file.table == "topology"]
     assert list(tmp_path.rglob("*.parquet")) == [tmp_path / "topology" / file.path]
     found = pq.ParquetFile(tmp_path / "topology" / file.path).read()
-    assert {(row["file"], row["capture"]) for row in found.to_pylist()} == {(names[0], 0), (names[2], 2)}
+    assert {(row["file"], row["capture"]) for row in found.to_pylist()} == {
+        (names[at], identities[at].capture) for at in (0, 2)
+    }
     assert {path.name[-4:] for path in (tmp_path / "done").iterdir()} == {"-3-4"}
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from msmqwire.spark.lake.captures import measure
+from msmqwire.spark.lake.captures import identify
 from msmqwire.spark.lake.storage import Storage
 from msmqwire.spark.lake.tasks import Decoding, SourceCalls
 from msmqwire.spark.source.options import SourceOptions
@@ -27,7 +27,7 @@ OPTIONS = {"secret_key": SECRET}
         ScanOptions(storage_options=OPTIONS),
         SourceOptions.of({"path": "captures", "storageOptions": f'{{"secret_key": "{SECRET}"}}'}),
         Storage.of("s3://lake", OPTIONS),
-        SourceCalls(measure, OPTIONS),
+        SourceCalls(identify, OPTIONS),
         Decoding(Storage.of("s3://lake", OPTIONS), ScanOptions(storage_options=OPTIONS), "snappy", "done"),
     ],
     ids=lambda shown: type(shown).__name__,

@@ -2,11 +2,10 @@
 
 ::
 
-    topology/ messages/ notifications/ sessions/    rows, with the number of their capture, partitioned by day
+    topology/ messages/ notifications/ sessions/    rows, with the fingerprint of their capture, partitioned by day
     faults/                                         likewise, a row for each row above that has a fault
     accounting/                                     a row for each capture: the log of the lake
-    _runs/<name>.json                               the plan of a run: files to add and captures to delete, by table
-    _runs/<name>/                                   what a run under way keeps for its tasks
+    accounting/_scratch/<name>/                     what a run under way keeps for its tasks
 """
 
 from __future__ import annotations
@@ -15,16 +14,39 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from msmqwire.spark.lake.deleting import delete
     from msmqwire.spark.lake.maintenance import check, history, optimize, vacuum
-    from msmqwire.spark.lake.mending import repair
+    from msmqwire.spark.lake.others import acts
     from msmqwire.spark.lake.reading import read
+    from msmqwire.spark.lake.repairing import repair
+    from msmqwire.spark.lake.restoring import restore
     from msmqwire.spark.lake.scanning import batches
     from msmqwire.spark.lake.storage import LakeError
 
-__all__ = ["LakeError", "batches", "check", "history", "optimize", "read", "repair", "vacuum"]
+__all__ = [
+    "LakeError",
+    "acts",
+    "batches",
+    "check",
+    "delete",
+    "history",
+    "optimize",
+    "read",
+    "repair",
+    "restore",
+    "vacuum",
+]
 
 # Imported on first use: an executor that decodes captures into a folder needs no deltalake, and only read needs pyspark
-_MODULES = {"LakeError": "commit", "batches": "scanning", "read": "reading", "repair": "mending"}
+_MODULES = {
+    "LakeError": "storage",
+    "acts": "others",
+    "batches": "scanning",
+    "delete": "deleting",
+    "read": "reading",
+    "repair": "repairing",
+    "restore": "restoring",
+}
 
 
 def __getattr__(name: str) -> Any:

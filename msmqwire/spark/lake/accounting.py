@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
-import base64
-import json
 import os
-import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import TypeAlias
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from msmqwire.capture import TABLES, CaptureStats, Checkpoint, StreamStats, TableRows
+from msmqwire.capture import TABLES, CaptureStats, StreamStats, TableRows
 from msmqwire.capture.files.sources import shown_name
 from msmqwire.capture.frames._frame import MAX_PROBLEMS
 from msmqwire.capture.stats import FrameCounts, add_counts
-from msmqwire.errors import CaptureError, MsmqWireError
+from msmqwire.errors import MsmqWireError
 from msmqwire.spark.lake.captures import Identity, Known
 from msmqwire.spark.lake.dayfiles import WrittenFile
 
+# ``SourceAccount`` has a count called bytes
+Packed: TypeAlias = bytes
 _COUNTS = tuple(item.name for item in fields(FrameCounts) if item.type == "int")
 _NAMED = tuple(item.name for item in fields(FrameCounts) if item.default_factory is dict)
 _STREAMS = tuple(item.name for item in fields(StreamStats))
 _COLUMNS: list[tuple[str, pa.DataType]] = [
-    ("capture", pa.int64()),
+    ("capture", pa.string()),
     ("run", pa.int64()),
     ("file", pa.string()),
     ("digest", pa.string()),
@@ -42,18 +40,23 @@ _COLUMNS: list[tuple[str, pa.DataType]] = [
     ("unread", pa.int64()),
     ("rows", pa.map_(pa.string(), pa.int64())),
     ("faults", pa.map_(pa.string(), pa.int64())),
+    ("deleted", pa.map_(pa.string(), pa.int64())),
     ("losses", pa.list_(pa.struct([("offset", pa.int64()), ("what", pa.string())]))),
     ("problem", pa.string()),
-    # For ``KnownCaptures``, and the rows that this row replaces
-    ("duplicate_of", pa.int64()),
-    ("replaces", pa.list_(pa.int64())),
-    ("key", pa.string()),
+    # The capture that it is a copy of, the captures whose rows its rows replace, and the files with its rows
+    ("duplicate_of", pa.string()),
+    ("replaces", pa.list_(pa.struct([("capture", pa.string()), ("file", pa.string())]))),
+    ("files", pa.list_(pa.string())),
+    # For ``KnownCaptures``
+    *((name, pa.string()) for name in ("head", "tail")),
+    ("openings", pa.list_(pa.string())),
     ("length", pa.int64()),
     ("size", pa.int64()),
     ("modified_ns", pa.int64()),
     ("settings", pa.string()),
     ("name", pa.binary()),
-    ("plan", pa.string()),
+    # The places of deleted rows, as ``places.packed`` has them
+    ("deletions", pa.binary()),
 ]
 #: The table ``accounting``.
 ACCOUNTING = pa.schema(_COLUMNS)
@@ -71,14 +74,8 @@ class SourceAccount(FrameCounts):
     ----------
     file : str
         The source, as it was named.
-    capture : int
-        Its number, which its rows carry.
-    key : str or None
-        What the lake knows it by, as ``captures.Identity`` has it; None when it cannot be read.
-    length : int
-        Its bytes after decompression.
-    grown_from : list of str
-        Keys of small captures that it has grown from.
+    identity : Identity or None
+        What its capture is known by; None when it cannot be read.
     digest : str or None
         SHA-256 of its bytes, where it was requested.
     bytes : int
@@ -97,34 +94,31 @@ class SourceAccount(FrameCounts):
         Rows by table.
     faults : dict
         Rows of the table ``faults``, by code.
+    deleted : dict
+        Rows that were left out since they had been deleted, by table; ``rows`` and ``faults`` count them, too.
     losses : list of (int, str)
         Offset and description of what cannot be read, of frames, streams and cut files, at most 100.
     problem : str or None
         Why the file is no capture or cannot be read; it has no rows then.
-    seam : Seam or None
-        Where reading resumes when the capture has grown.
-    new : SourceAccount or None
-        What was read now of a capture that has grown; None: all of it.
     size : int
     modified_ns : int or None
         Of the file when the run found it.
     settings : str
         How it was decoded; with other settings it has other rows.
-    duplicate_of : int or None
-        The number of the capture that it is a copy of; it has no rows then.
+    duplicate_of : str or None
+        The capture that has its rows.
+    grown_from : list of Known
+        The captures that it begins with.
+    deletions : bytes or None
+        The places of rows that were deleted, as ``places.packed`` has them.
     replaces : list of Known
-        The rows whose place it takes.
-    grown : Known or None
-        The row of the capture before it has grown; it has the same number, and its place is taken as well.
-    ending : Ending or None
-        The rows that the capture had because it ended there; they are deleted.
+        The rows of ``accounting`` whose place it takes.
+    planned_at : int
+        The last run of the lake when it was compared with the captures that the lake has.
     """
 
     file: str
-    capture: int = 0
-    key: str | None = None
-    length: int = 0
-    grown_from: list[str] = field(default_factory=list)
+    identity: Identity | None = None
     digest: str | None = None
     bytes: int = 0
     first_ns: int | None = None
@@ -135,17 +129,17 @@ class SourceAccount(FrameCounts):
     unread: int = 0
     rows: dict[str, int] = field(default_factory=dict)
     faults: dict[str, int] = field(default_factory=dict)
+    deleted: dict[str, int] = field(default_factory=dict)
     losses: list[tuple[int, str]] = field(default_factory=list)
     problem: str | None = None
-    seam: Seam | None = None
-    new: SourceAccount | None = None
     size: int = 0
     modified_ns: int | None = None
     settings: str = ""
-    duplicate_of: int | None = None
+    duplicate_of: str | None = None
+    grown_from: list[Known] = field(default_factory=list)
+    deletions: Packed | None = None
     replaces: list[Known] = field(default_factory=list)
-    grown: Known | None = None
-    ending: Ending | None = None
+    planned_at: int = 0
 
     @property
     def is_capture(self) -> bool:
@@ -153,17 +147,13 @@ class SourceAccount(FrameCounts):
         return self.problem is None and self.duplicate_of is None
 
     @property
-    def read(self) -> SourceAccount:
-        """The account of what was read now."""
-        return self.new or self
-
-    def identify(self, identity: Identity) -> None:
-        """Set the fields that identify the source."""
-        self.key, self.length, self.grown_from = identity.key, identity.length or 0, identity.grown_from
+    def capture(self) -> str | None:
+        """The fingerprint of its capture."""
+        return None if self.identity is None else self.identity.capture
 
     def unread_because(self, problem: str) -> SourceAccount:
         """The account of the same source, as one that cannot be read."""
-        return SourceAccount(self.file, self.capture, digest=self.digest, bytes=self.bytes, problem=problem)
+        return SourceAccount(self.file, digest=self.digest, bytes=self.bytes, problem=problem)
 
     def seen(self, first: int | None, last: int | None) -> None:
         """Widen the time span of the rows."""
@@ -182,16 +172,9 @@ class SourceAccount(FrameCounts):
         self.count_in(part)
         for name in ("claimed", "encrypted", "unread"):
             setattr(self, name, getattr(self, name) + getattr(part, name))
-        for name in ("given", "rows", "faults"):
+        for name in ("given", "rows", "faults", "deleted"):
             setattr(self, name, add_counts(getattr(self, name), getattr(part, name)))
         self.losses = [*self.losses, *part.losses][:MAX_PROBLEMS]
-
-    def prepend(self, earlier: SourceAccount) -> None:
-        """Add the account of an earlier part of the source."""
-        losses = self.losses
-        self.losses = []
-        self.add(earlier)
-        self.losses = [*self.losses, *losses][:MAX_PROBLEMS]
 
     def agree(self, found: SourceAccount) -> None:
         """Compare the counts of all parts with those of one pass over the frames.
@@ -247,13 +230,15 @@ class SourceAccount(FrameCounts):
             ),
         )
 
-    def values(self, run: int, plan: str) -> dict[str, object]:
-        """Its row of ``accounting``, as of a run."""
+    def values(self, run: int, files: Iterable[WrittenFile] = ()) -> dict[str, object]:
+        """Its row of ``accounting``, as of a run, with the files that may have its rows."""
         row: dict[str, object] = {name: getattr(self, name, None) for name in ACCOUNTING.names}
         shown = shown_name(self.file)
+        if self.identity is not None:
+            row.update({name: getattr(self.identity, name) for name in ("head", "tail", "openings", "length")})
         row.update(
             run=run,
-            plan=plan,
+            files=[f"{file.table}/{file.path}" for file in files],
             file=shown,
             name=None if shown == self.file else os.fsencode(self.file),
             first_time=_microseconds(self.first_ns),
@@ -261,9 +246,10 @@ class SourceAccount(FrameCounts):
             streams={name: getattr(self.streams, name) for name in _STREAMS},
             rows=list(self.rows.items()),
             faults=sorted(self.faults.items()),
+            deleted=sorted(self.deleted.items()),
             **{name: sorted(getattr(self, name).items()) for name in _NAMED},
             losses=[{"offset": offset, "what": what} for offset, what in self.losses],
-            replaces=[one.capture for one in self.replaces],
+            replaces=[{"capture": one.capture, "file": one.file} for one in self.replaces if one.is_capture],
         )
         return row
 
@@ -287,7 +273,8 @@ def check_files(accounts: Iterable[SourceAccount], files: Iterable[WrittenFile])
     said: Counter[str] = Counter()
     names = []
     for account in accounts:
-        said.update({**account.read.rows, "faults": sum(account.read.faults.values())})
+        said.update({**account.rows, "faults": sum(account.faults.values())})
+        said.subtract(account.deleted)
         names.append(account.file)
     written: Counter[str] = Counter()
     for file in files:
@@ -300,99 +287,6 @@ def _agree(of: str, *claims: tuple[str, int, str, int]) -> None:
     for one, count, other, counted in claims:
         if count != counted:
             raise AccountingError(f"{of}: {count} {one}, but {counted} {other}")
-
-
-# The fields of an account that a seam keeps, in the order of their declaration
-_KEPT = [
-    item.name
-    for item in fields(SourceAccount)
-    if item.name
-    not in ("seam", "new", "size", "modified_ns", "settings", "duplicate_of", "replaces", "grown", "ending")
-]
-
-
-@dataclass(frozen=True)
-class Ending:
-    """The rows of the end of a capture.
-
-    Attributes
-    ----------
-    capture : int
-    file : str
-        The names of the files that had these rows at first begin with this.
-    rows : dict of str to int
-        How many there are, by table.
-    places : list of [int, int or None]
-        The frames and stream offsets of their payloads.
-    """
-
-    capture: int
-    file: str
-    rows: dict[str, int] = field(default_factory=dict)
-    places: list[list[int | None]] = field(default_factory=list)
-
-    def take(self, table: str, rows: pa.RecordBatch) -> None:
-        """Add rows of a table."""
-        self.rows[table] = self.rows.get(table, 0) + len(rows)
-        if table != "faults":
-            columns: list[list[Any]] = [rows.column(name).to_pylist() for name in ("frame", "stream_offset")]
-            self.places.extend(map(list, zip(*columns, strict=True)))
-
-    def has(self, rows: pa.Table) -> Any:
-        """Whether each of some rows is one of these; ``rows`` has the columns capture, frame and stream_offset."""
-        named = (f"{frame}:{'' if offset is None else offset}" for frame, offset in self.places)
-        places = pa.array(named, pa.string())
-        offsets: Any = pc.fill_null(rows["stream_offset"].cast(pa.string()), pa.scalar(""))
-        here: Any = pc.binary_join_element_wise(rows["frame"].cast(pa.string()), offsets, ":")
-        mine: Any = pc.equal(rows["capture"], pa.scalar(self.capture))
-        return pc.and_(mine, pc.is_in(here, places))
-
-
-@dataclass(frozen=True)
-class Seam:
-    """Where reading of a capture resumes when it has grown.
-
-    Attributes
-    ----------
-    checkpoint : Checkpoint
-    account : SourceAccount
-        The counts up to the checkpoint.
-    ending : Ending
-    before : str
-        The digest of the bytes before the checkpoint, see ``digest_before``.
-    """
-
-    checkpoint: Checkpoint
-    account: SourceAccount
-    ending: Ending
-    before: str
-
-    def to_bytes(self) -> bytes:
-        """The seam as bytes, for ``from_bytes``."""
-        counts = {name: getattr(self.account, name) for name in _KEPT} | {"streams": vars(self.account.streams)}
-        checkpoint = base64.b64encode(self.checkpoint.to_bytes()).decode()
-        values = {"checkpoint": checkpoint, "account": counts, "ending": vars(self.ending), "before": self.before}
-        return zlib.compress(json.dumps(values).encode(), 1)
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> Seam:
-        """The seam of ``to_bytes``.
-
-        Raises
-        ------
-        CaptureError
-            The bytes are malformed, or of another version of this package.
-        """
-        try:
-            values = json.loads(zlib.decompress(data))
-            counts = values["account"]
-            streams = StreamStats(**counts.pop("streams"))
-            losses = [(offset, what) for offset, what in counts.pop("losses")]
-            account = SourceAccount(**counts, streams=streams, losses=losses)
-            checkpoint = Checkpoint.from_bytes(base64.b64decode(values["checkpoint"]))
-            return cls(checkpoint, account, Ending(**values["ending"]), values["before"])
-        except (AttributeError, KeyError, TypeError, ValueError, zlib.error) as error:
-            raise CaptureError(f"no place where reading of a capture resumes: {error!r}") from None
 
 
 def _microseconds(nanoseconds: int | None) -> int | None:

@@ -1,155 +1,173 @@
-"""Which captures a lake knows: a capture is its content after decompression, whatever its name.
+"""Which captures a lake has: a capture is its fingerprint, whatever the name of its file.
 
-A file whose content begins with that of a capture is the same capture grown; a file with which a capture begins is an
-earlier copy of it. Of the content the first 64 KiB decide, or all of it where there is less.
+The fingerprint is made of the length after decompression and of the first and last 64 KiB, before anything is decoded.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-import secrets
 import sys
-import time
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import count
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from msmqwire.capture.files.compression import form_of
 from msmqwire.capture.files.listing import SourceFile, open_source
 from msmqwire.capture.files.remote import PositionedFile, StorageOptions
-from msmqwire.capture.files.sources import OpenFile
+from msmqwire.capture.files.sources import OpenFile, shown_name
+from msmqwire.errors import CaptureError
 
-#: The bytes of a capture that decide which one it is.
-HEAD = 64 << 10
-# A file can only have grown from small captures with the same opening: the largest of these numbers of bytes that each
-# has. With a packet in it, few captures share an opening
+#: The bytes at each end of a capture that its fingerprint is made of.
+END = 64 << 10
+# A capture of less than 64 KiB can be the beginning of another one with the same opening: the largest of these numbers
+# of bytes that it has. With a packet in it, few captures share an opening
 _OPENINGS = (0, 64, 128, 256, 512, 1024)
-_DIGITS = 64
+_DIGITS = 32
 _OPENING_DIGITS = 16
 _BLOCK = 1 << 20
 # What is left of a file that was read is little, mostly nothing: to clear a larger buffer takes longer than to read it
 _REST = 1 << 16
-# Numbers of captures count from 2024 on
-_EPOCH_MS = 1_704_067_200_000
-_RANDOM_BITS = 22
 
 
-@dataclass(frozen=True)
-class Identity:
+class Identity(NamedTuple):
     """Identifies a capture.
 
     Attributes
     ----------
-    key : str
-        As ``key_of`` has it.
-    length : int or None
-        Its bytes after decompression; None if only reading all of it would tell.
+    capture : str
+        Its fingerprint.
+    length : int
+        Its bytes after decompression.
+    head, tail : str
+        Digests of its first and last 64 KiB.
     openings : list of str
-        Of the captures that it may have grown from.
-    grown_from : list of str
-        The keys that it had when it had one of the given lengths.
+        Digests of shorter beginnings.
+    stored : str
+        The fingerprint of the file as it is stored, compressed or not.
     """
 
-    key: str
-    length: int | None
+    capture: str
+    length: int
+    head: str
+    tail: str
     openings: list[str]
-    grown_from: list[str] = field(default_factory=list)
-
-    @property
-    def is_small(self) -> bool:
-        """Whether the capture is shorter than ``HEAD``."""
-        return self.length is not None and self.length < HEAD
+    stored: str
 
 
-def capture_numbers() -> Iterator[int]:
-    """Numbers for captures that no other run has: they count up from the time in milliseconds and random bits."""
-    start = (time.time_ns() // 1_000_000 - _EPOCH_MS) << _RANDOM_BITS
-    return count(start + secrets.randbits(_RANDOM_BITS))
+def _digest(data: bytes | bytearray | memoryview, digits: int = _DIGITS) -> str:
+    return hashlib.sha256(data).hexdigest()[:digits]
 
 
-def key_of(head: bytes | memoryview) -> str:
-    """The key of a capture with these first ``HEAD`` bytes, or with these bytes where there are fewer.
-
-    It is a SHA-256; of a smaller capture, the beginning is replaced by the opening, which an index is made of.
-    """
-    digest = hashlib.sha256(head).hexdigest()
-    return digest if len(head) >= HEAD else f"{_openings(head)[-1]}-{digest[: _DIGITS - _OPENING_DIGITS]}"
+def _fingerprint(length: int, head: bytes, tail: bytes) -> str:
+    return hashlib.sha256(b"%d:" % length + head + tail).hexdigest()[:_DIGITS]
 
 
-def _openings(head: bytes | memoryview) -> list[str]:
-    return [hashlib.sha256(head[:size]).hexdigest()[:_OPENING_DIGITS] for size in _OPENINGS if size <= len(head)]
-
-
-def identity_of(head: bytes, length: int | None, lengths: Iterable[int] = ()) -> Identity:
-    """The identity of a capture from its first ``HEAD`` bytes, or all bytes where there are fewer."""
-    grown_from = [key_of(memoryview(head)[:size]) for size in lengths if size < len(head)]
-    return Identity(key_of(head), len(head) if len(head) < HEAD else length, _openings(head), grown_from)
-
-
-def identify(name: str, storage_options: StorageOptions, lengths: Iterable[int] = ()) -> Identity:
-    """Identify a capture from its beginning.
-
-    Parameters
-    ----------
-    name : str
-    storage_options : mapping
-    lengths : iterable of int
-        Of small captures that it may have grown from.
-
-    Raises
-    ------
-    CaptureError, OSError
-        It cannot be decompressed or read.
-    """
-    with open_source(name, storage_options) as file:
-        opened = OpenFile(name, file, ours=False)
-        head = _filled(opened, HEAD)
-        compressed = not opened.seekable
-        length = None if compressed else file.seek(0, os.SEEK_END)
-    return identity_of(head, length, lengths)
-
-
-def measure(name: str, storage_options: StorageOptions) -> int:
-    """The bytes of a compressed capture after decompression.
-
-    Raises
-    ------
-    CaptureError, OSError
-        It cannot be decompressed or read.
-    """
-    block = memoryview(bytearray(_BLOCK))
-    length = 0
-    with open_source(name, storage_options) as file:
-        opened = OpenFile(name, file, ours=False)
-        while count := opened.read_into(block):
-            length += count
-    return length
-
-
-def _filled(file: OpenFile, size: int) -> bytes:
-    found = memoryview(bytearray(size))
-    count = 0
-    while count < size and (more := file.read_into(found[count:])):
-        count += more
-    return bytes(found[:count])
-
-
-class CapturedFile(PositionedFile):
-    """A source that is read once and identified by the bytes that were read, the same that its rows come from.
-
-    Bytes that are written after the run began have no rows: the next run reads them.
+def identify(name: str, storage_options: StorageOptions, size: int = 0) -> Identity:
+    """Identify a capture; all of a compressed one is read.
 
     Parameters
     ----------
     name : str
     storage_options : mapping
     size : int
-        The bytes that the file had when the run began; 0 if there is no saying, as of a pipe.
+        The bytes of the file that count; 0 for all.
+
+    Raises
+    ------
+    CaptureError, OSError
+        It is a pipe, or cannot be decompressed or read.
+    """
+    with CapturedFile(name, storage_options, size) as file:
+        if not file.seekable():
+            raise CaptureError(f"{shown_name(name)}: is a pipe: write it to a file first")
+        length, head, tail = _ends(file)
+        fingerprint = _fingerprint(length, head, tail)
+        if form_of(head) is not None:
+            file.seek(0)
+            head, tail, length = b"", b"", 0
+            for window, end in _windows(OpenFile(name, file, ours=False)):
+                head, tail, length = head or window[:END], window[-END:], end
+    openings = [_digest(head[:size], _OPENING_DIGITS) for size in _OPENINGS if size <= len(head)]
+    return Identity(_fingerprint(length, head, tail), length, _digest(head), _digest(tail), openings, fingerprint)
+
+
+def stored_fingerprint(file: CapturedFile) -> str:
+    """``Identity.stored`` of an open file."""
+    return _fingerprint(*_ends(file))
+
+
+def _ends(file: CapturedFile) -> tuple[int, bytes, bytes]:
+    """The length of a file, and its first and last 64 KiB."""
+    size = file.seek(0, os.SEEK_END)
+    head = _read_at(file, 0, END)
+    return size, head, _read_at(file, size - END, END) if size > END else head
+
+
+def tails(name: str, storage_options: StorageOptions, lengths: Iterable[int]) -> dict[int, str]:
+    """The digests of up to 64 KiB of a capture before each of some offsets, for those offsets that it has.
+
+    Raises
+    ------
+    CaptureError, OSError
+        It cannot be decompressed or read.
+    """
+    found = {}
+    wanted = sorted(set(lengths))
+    with CapturedFile(name, storage_options) as file:
+        opened = OpenFile(name, file, ours=False)
+        if opened.seekable:
+            size = file.seek(0, os.SEEK_END)
+            for length in wanted:
+                if length <= size:
+                    found[length] = _digest(_read_at(file, max(0, length - END), min(length, END)))
+            return found
+        for window, end in _windows(opened):
+            while wanted and wanted[0] <= end:
+                length = wanted.pop(0)
+                before = window[: len(window) - (end - length)]
+                found[length] = _digest(before[-END:])
+            if not wanted:
+                break
+    return found
+
+
+def _read_at(file: CapturedFile, offset: int, size: int) -> bytes:
+    file.seek(offset)
+    data = bytearray()
+    while len(data) < size and (more := file.read(size - len(data))):
+        data += more
+    return bytes(data)
+
+
+def _windows(file: OpenFile) -> Iterator[tuple[bytes, int]]:
+    """The bytes of a file in pieces, each with up to 64 KiB before it, and the offset where it ends."""
+    block = memoryview(bytearray(_BLOCK))
+    window, end = b"", 0
+    filled = 0
+    while True:
+        count = file.read_into(block[filled:])
+        filled += count
+        # The first piece has at least 64 KiB, if there are as many
+        if filled and (not count or filled == len(block)):
+            window, end = window[-END:] + bytes(block[:filled]), end + filled
+            yield window, end
+            filled = 0
+        if not count:
+            return
+
+
+class CapturedFile(PositionedFile):
+    """A source that is read up to the size that it had when the run began.
+
+    Parameters
+    ----------
+    name : str
+    storage_options : mapping
+    size : int
+        The bytes that the file had when the run began; 0 for all.
     digest : bool
         Make a digest of the bytes.
 
@@ -165,10 +183,7 @@ class CapturedFile(PositionedFile):
         self.name = name
         self.bytes = 0
         self._size = size or sys.maxsize
-        self._storage_options = storage_options
-        self._head = bytearray()
         self._ended = False
-        self._is_resumed = False
         self._file = open_source(name, storage_options)
         self._hash = hashlib.sha256() if digest else None
 
@@ -186,7 +201,7 @@ class CapturedFile(PositionedFile):
         """Set the offset of the next byte."""
         start = min(self._file.seek(0, os.SEEK_END), self._size) if whence == os.SEEK_END else 0
         self._position = self._file.seek(start + offset)
-        self._is_resumed = True
+        self._ended = False
         return self._position
 
     def readinto(self, buffer: Any) -> int:
@@ -194,8 +209,6 @@ class CapturedFile(PositionedFile):
         view = memoryview(buffer)[: max(self._size - self._position, 0)]
         count = 0 if self._ended else self._file.readinto(view) or 0
         self._ended = not count
-        if len(self._head) < HEAD and not self._is_resumed:
-            self._head += view[: min(count, HEAD - len(self._head))]
         if self._hash is not None:
             self._hash.update(view[:count])
         self.bytes += count
@@ -213,174 +226,205 @@ class CapturedFile(PositionedFile):
         """SHA-256 of the bytes that were read, if it was requested."""
         return None if self._hash is None else self._hash.hexdigest()
 
-    def identity(self, length: int, lengths: Iterable[int] = ()) -> Identity:
-        """The identity of the bytes that were read.
-
-        Parameters
-        ----------
-        length : int
-            Their number after decompression.
-        lengths : iterable of int
-            The lengths of small captures that it may have grown from.
-        """
-        head = bytes(self._head)
-        if self._is_resumed:
-            return replace(identify(self.name, self._storage_options, lengths), length=self._position)
-        if form_of(head) is None:
-            return identity_of(head, self.bytes, lengths)
-        found = identify(self.name, self._storage_options, lengths)
-        return found if found.length is not None else replace(found, length=length)
-
 
 class Known(NamedTuple):
     """The columns of a row of ``accounting`` that decide whether a file is read again."""
 
-    capture: int
+    capture: str
     run: int
+    file: str
     name: str
-    key: str | None
     length: int
+    head: str
+    tail: str
+    openings: list[str]
     size: int
     modified_ns: int | None
     settings: str
-    duplicate_of: int | None
+    duplicate_of: str | None
     problem: str | None
+    deletions: bytes | None
 
     @property
     def is_capture(self) -> bool:
         """Whether it has rows: it is no copy of another, and could be read."""
         return self.duplicate_of is None and self.problem is None
 
+    @property
+    def identity(self) -> Identity:
+        """What its capture is known by."""
+        return Identity(self.capture, self.length, self.head, self.tail, self.openings, "")
+
+    def __hash__(self) -> int:
+        return hash((self.run, self.name))
+
 
 #: The columns of ``accounting`` that ``KnownCaptures`` takes.
-KNOWN = (*Known._fields, "file", "first_time", "replaces")
+KNOWN = Known._fields
 
 
 class KnownCaptures:
-    """The captures that a lake knows, by key and by name.
-
-    A run looks up few of the captures of a lake, so a row becomes a ``Known`` only when it is looked up.
-    """
+    """The captures that a lake has, by fingerprint, by beginning and by name."""
 
     def __init__(self) -> None:
-        self._columns: dict[str, list[Any]] = {name: [] for name in KNOWN if name != "replaces"}
-        self._by_key: dict[str, int] = {}
-        # Earlier rows with the same key; only after a repair are they not replaced
-        self._earlier_by_key: dict[str, list[int]] = {}
-        # The keys of copies: of the capture, or of what it was before it has grown
-        self._by_key_of_copy: dict[str, int] = {}
-        self._by_number: dict[int, int] = {}
-        self._copies: dict[int, list[int]] = {}
-        # Small captures by opening, and all by the time of their first row
-        self._by_opening: dict[str, list[int]] = {}
-        self._by_time: dict[int, list[int]] = {}
-        # The last row of a name, and for each row the one before it
-        self._by_name: dict[str, int] = {}
-        self._previous: list[int | None] = []
-        self._replaced: set[int] = set()
+        self._by_capture: dict[str, Known] = {}
+        self._by_name: dict[str, list[Known]] = {}
+        self._by_head: dict[str, list[Known]] = {}
+        self._copies: dict[str, list[Known]] = {}
+        # Small captures by their last opening, and all by each opening
+        self._small: dict[str, list[Known]] = {}
+        self._by_opening: dict[str, list[Known]] | None = None
 
-    def add(self, rows: pa.Table) -> None:
-        """Add rows of ``accounting`` with the columns ``KNOWN``; the rows that they replace are forgotten."""
-        start = len(self._columns["capture"])
-        for name, values in self._columns.items():
-            column = rows[name].cast(pa.int64()) if name == "first_time" else rows[name]
+    def read(self, rows: pa.Table) -> None:
+        """Add rows of ``accounting`` with the columns ``KNOWN``."""
+        columns: list[list[Any]] = []
+        for name in KNOWN:
             # Many times as fast as to_pylist, but it makes numbers with nulls into floats
-            fast = column.null_count == 0 or column.type in (pa.string(), pa.binary())
-            values += column.to_numpy().tolist() if fast else column.to_pylist()
-        columns, by_name = self._columns, self._by_name
-        replaced: Any = pc.list_flatten(rows["replaces"])
-        self._replaced.update(replaced.to_pylist())
-        names = zip(columns["file"][start:], columns["name"][start:], strict=True)
+            fast = rows[name].null_count == 0 and not pa.types.is_nested(rows[name].type)
+            columns.append(rows[name].to_numpy().tolist() if fast else rows[name].to_pylist())
+        file, named = KNOWN.index("file"), KNOWN.index("name")
         # The name of a file need not be text
-        columns["name"][start:] = [file if name is None else os.fsdecode(name) for file, name in names]
-        for number, name in enumerate(columns["name"][start:], start):
-            self._previous.append(by_name.get(name))
-            by_name[name] = number
-        kinds = (
-            columns[name][start:] for name in ("capture", "key", "length", "first_time", "duplicate_of", "problem")
-        )
-        for number, (capture, key, length, moment, duplicate_of, problem) in enumerate(zip(*kinds, strict=True), start):
-            self._by_number[capture] = number
-            if duplicate_of is not None:
-                self._copies.setdefault(duplicate_of, []).append(number)
-                self._by_key_of_copy[key] = number
-            elif problem is None:
-                if (earlier := self._by_key.get(key)) is not None:
-                    self._earlier_by_key.setdefault(key, []).append(earlier)
-                self._by_key[key] = number
-                if key is not None and length < HEAD:
-                    self._by_opening.setdefault(key.rpartition("-")[0], []).append(number)
-                if moment is not None:
-                    self._by_time.setdefault(moment, []).append(number)
+        columns[named] = [
+            one if other is None else os.fsdecode(other)
+            for one, other in zip(columns[file], columns[named], strict=True)
+        ]
+        for values in zip(*columns, strict=True):
+            self.add(Known._make(values))
 
-    def _row(self, number: int) -> Known | None:
-        row = Known(*(self._columns[name][number] for name in Known._fields))
-        return None if row.capture in self._replaced or self._by_number[row.capture] != number else row
+    def add(self, row: Known) -> None:
+        """Add a row."""
+        self._by_name.setdefault(row.name, []).append(row)
+        if row.duplicate_of is not None:
+            self._copies.setdefault(row.duplicate_of, []).append(row)
+        elif row.problem is None:
+            self._by_capture[row.capture] = row
+            if row.length >= END:
+                self._by_head.setdefault(row.head, []).append(row)
+            elif row.openings:
+                self._small.setdefault(row.openings[-1], []).append(row)
+            self._by_opening = None
 
-    def _named(self, name: str) -> list[Known]:
-        rows, number = [], self._by_name.get(name)
-        while number is not None:
-            rows.append(self._row(number))
-            number = self._previous[number]
-        return [row for row in reversed(rows) if row is not None]
+    def remove(self, rows: Iterable[Known]) -> None:
+        """Remove rows."""
+        for row in rows:
+            self._by_name[row.name].remove(row)
+            if row.duplicate_of is not None:
+                self._copies[row.duplicate_of].remove(row)
+            elif row.problem is None:
+                if self._by_capture.get(row.capture) == row:
+                    del self._by_capture[row.capture]
+                if row.length >= END:
+                    self._by_head[row.head].remove(row)
+                elif row.openings:
+                    self._small[row.openings[-1]].remove(row)
+                self._by_opening = None
 
-    def capture(self, key: str | None) -> Known | None:
-        """The capture with this key, or that had it before it has grown."""
-        found = self._with_key(key)
-        if found is None and key in self._by_key_of_copy:
-            copy = self._row(self._by_key_of_copy[key])
-            number = None if copy is None or copy.duplicate_of is None else self._by_number.get(copy.duplicate_of)
-            found = None if number is None else self._row(number)
-        return found
+    def capture(self, capture: str | None) -> Known | None:
+        """The row of a capture."""
+        return None if capture is None else self._by_capture.get(capture)
 
-    def _with_key(self, key: str | None) -> Known | None:
-        number = None if key is None else self._by_key.get(key)
-        return None if number is None else self._row(number)
-
-    def numbered(self, capture: int) -> Known | None:
-        """The capture with this number."""
-        number = self._by_number.get(capture)
-        return None if number is None else self._row(number)
+    def copies(self, capture: str) -> list[Known]:
+        """The rows of the other files with this capture or with its beginning."""
+        return self._copies.get(capture, [])
 
     def noted(self, file: SourceFile) -> Known | None:
         """The row of a file with this size and time, also if it is a copy of another file."""
         stamp = file.size, file.modified_ns
-        rows = (row for row in reversed(self._named(file.name)) if row.problem is None)
+        rows = (row for row in reversed(self._by_name.get(file.name, ())) if row.problem is None)
         return next((row for row in rows if (row.size, row.modified_ns) == stamp), None)
 
     def unchanged(self, file: SourceFile, settings: str) -> bool:
-        """Whether a file has the size and time that it had when it was read, and its capture is still known."""
+        """Whether a file has the size and time that it had when it was read, and its capture is still there."""
         if file.modified_ns is None:
             return False
         noted = self.noted(file)
-        return noted is not None and self.holds(noted.key, noted.length, settings)
+        return noted is not None and self.holds(noted.duplicate_of or noted.capture, settings)
 
-    def holds(self, key: str | None, length: int, settings: str) -> bool:
-        """Whether a capture is known with at least ``length`` bytes, and was decoded with these settings."""
-        found = self.capture(key)
-        return found is not None and found.settings == settings and found.length >= length
+    def holds(self, capture: str, settings: str) -> bool:
+        """Whether the lake has a capture, decoded with these settings."""
+        found = self.capture(capture)
+        return found is not None and found.settings == settings
 
-    def lengths(self, identity: Identity) -> set[int]:
-        """The lengths of the small captures that a file may have grown from."""
-        most = HEAD if identity.length is None else identity.length
-        alike = (number for opening in identity.openings for number in self._by_opening.get(opening, ()))
-        return {length for number in alike if (length := self._columns["length"][number]) < most}
+    def others(self, name: str) -> list[Known]:
+        """The rows of a file that have no rows in other tables."""
+        return [row for row in self._by_name.get(name, ()) if not row.is_capture]
 
-    def longer(self, first_time: int | None, length: int) -> list[Known]:
-        """The captures with more bytes than ``length`` and the same time of the first row, in microseconds."""
-        rows = (self._row(number) for number in self._by_time.get(first_time, ())) if first_time is not None else ()
-        return [row for row in rows if row is not None and row.length > length]
+    def alike(self, identity: Identity, name: str) -> list[Known]:
+        """The captures of other lengths that may begin with a capture, or that it may begin with."""
+        found = list(self._by_head.get(identity.head, ())) if identity.length >= END else []
+        for opening in identity.openings:
+            found += (row for row in self._small.get(opening, ()) if row.length < identity.length)
+        if identity.length < END:
+            found += (row for row in self._opened(identity.openings[-1]) if row.length > identity.length)
+        found += (row for row in self._by_name.get(name, ()) if row.is_capture and row.length < identity.length)
+        return list({row.capture: row for row in found if row.length != identity.length}.values())
 
-    def problem(self, name: str) -> Known | None:
-        """The row that says why a file could not be read."""
-        return next((row for row in self._named(name) if row.problem is not None), None)
+    def same_beginning(self, identity: Identity) -> list[Known]:
+        """The other captures with the same first 64 KiB."""
+        rows = self._by_head.get(identity.head, ()) if identity.length >= END else ()
+        return [row for row in rows if row.capture != identity.capture]
 
-    def replaced_by(self, name: str, key: str | None, grown_from: Sequence[str]) -> list[Known]:
-        """The rows that a new row replaces: those of the same capture and its copies, and of a file that is none."""
-        found = [row for row in map(self._with_key, (key, *grown_from)) if row is not None]
-        earlier = (number for row in found for number in self._earlier_by_key.get(str(row.key), ()))
-        found += [row for row in map(self._row, earlier) if row is not None]
-        copies = (self._row(number) for row in found for number in self._copies.get(row.capture, ()))
-        # After a repair, a row may have no key: nobody knows what it was read from
-        others = (row for row in self._named(name) if not row.is_capture or row.key is None)
-        return list(dict.fromkeys([*found, *(row for row in copies if row is not None), *others]))
+    def _opened(self, opening: str) -> list[Known]:
+        if self._by_opening is None:
+            self._by_opening = {}
+            for row in self._by_capture.values():
+                for one in row.openings:
+                    self._by_opening.setdefault(one, []).append(row)
+        return self._by_opening.get(opening, [])
+
+
+@dataclass
+class Relation:
+    """What a capture is to captures of a lake.
+
+    Attributes
+    ----------
+    grown_from : list of Known
+        Those that it begins with.
+    part_of : Known or None
+        One that begins with it.
+    unclear : Known or None
+        One that may begin with it, if its file could be read.
+    """
+
+    grown_from: list[Known] = field(default_factory=list)
+    part_of: Known | None = None
+    unclear: Known | None = None
+
+
+def relate(
+    name: str,
+    identity: Identity,
+    candidates: Sequence[Known],
+    tails_of: Callable[[str, Iterable[int]], Mapping[int, str]],
+) -> Relation:
+    """Compare a capture with captures that may begin with it, or that it may begin with.
+
+    Parameters
+    ----------
+    name : str
+        Of its file.
+    identity : Identity
+    candidates : sequence of Known
+    tails_of : callable
+        As ``tails``, of the file with this name; nothing for a file that cannot be read.
+    """
+    relation = Relation()
+    shorter = [one for one in candidates if one.length < identity.length]
+    if shorter:
+        here = tails_of(name, [one.length for one in shorter])
+        relation.grown_from = [
+            one
+            for one in shorter
+            if here.get(one.length) == one.tail and (one.length < END or one.head == identity.head)
+        ]
+    for one in candidates:
+        if one.length <= identity.length:
+            continue
+        there = tails_of(one.name, [identity.length, one.length])
+        if there.get(one.length) != one.tail:
+            # Its file is gone, or another one
+            relation.unclear = one
+        elif there.get(identity.length) == identity.tail:
+            relation.part_of = one
+    return relation

@@ -1,22 +1,22 @@
-"""Runs of a lake: ``accounting`` is the log of the lake, and the other tables are brought up to it in order.
+"""Runs of a lake: ``accounting`` is the log of the lake, and the other tables take over what it has.
 
-A run writes its files where they will stay, then its plan (the files to add and the captures to delete, by table), then
-commits its rows of ``accounting`` with the name of the plan. Of several runs that began at the same state of
-``accounting``, deltalake accepts one, since the transaction of each follows the state that it began at: this is a
-compare-and-swap. Whoever opens the lake next settles it: applies to each table the plans that it does not have yet,
-each in one transaction with the number of the run. So no plan is applied twice, whatever number of processes settle,
-and a reader of a table sees the rows of a replaced capture or the rows that replace them, never both or neither.
+A run writes its files where they will stay, then commits its rows of ``accounting``, which name these files. Of several
+runs that began at the same state of ``accounting``, deltalake accepts one, since the transaction of each follows the
+state that it began at: this is a compare-and-swap. Before, a run has brought every table up to the run before it; so a
+table lacks at most the files of the last run, and takes them over in one transaction with the number of this run. A
+reader adds them itself. Captures that replace others are a run of their own, so that a table has either only files
+added by a run, or replaced.
 """
 
 from __future__ import annotations
 
-import json
-import re
+import os
 import uuid
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -25,74 +25,67 @@ from deltalake.exceptions import DeltaError
 
 from msmqwire.capture.files.listing import SourceFile
 from msmqwire.capture.parquet import Compression
-from msmqwire.spark.lake.accounting import ACCOUNTING, Decoded, Ending, SourceAccount
-from msmqwire.spark.lake.captures import HEAD, KNOWN, Known, KnownCaptures, capture_numbers
-from msmqwire.spark.lake.dayfiles import NewFile, WrittenFile
-from msmqwire.spark.lake.rewriting import parquet_file
-from msmqwire.spark.lake.schemas import ALL_TABLES, LAKE_TABLES
-from msmqwire.spark.lake.storage import RUNS, LakeError, Storage, mend, parsed
+from msmqwire.spark.lake.accounting import ACCOUNTING, Decoded, SourceAccount
+from msmqwire.spark.lake.captures import KNOWN, Known, KnownCaptures, Relation
+from msmqwire.spark.lake.dayfiles import NewFile, WrittenFile, written_file
+from msmqwire.spark.lake.places import PLACE, are_deleted, united
+from msmqwire.spark.lake.rewriting import Replacement, parquet_file, with_columns, without
+from msmqwire.spark.lake.schemas import ALL_TABLES, LAKE_TABLES, file_schema
+from msmqwire.spark.lake.storage import LakeError, Storage
 from msmqwire.spark.lake.tables import LakeTable
-from msmqwire.spark.lake.verification import differences
 
 # After so many runs the small files of every table are merged into files of about so many bytes: opening a table and
 # adding to it takes longer with each file. Two sizes, so that a row is copied few times
 _MERGED = {1000: 64 << 20, 25: 1 << 20}
-_PLAN = re.compile(r"[0-9a-f]{32}")
-
-
-class MissingPlanError(LakeError):
-    """The plan of a run is missing."""
+# The columns of ``accounting`` that say what a table lacks of a run
+_PENDING = ["capture", "run", "files", "replaces", "deletions"]
 
 
 @dataclass(frozen=True)
-class _Plan:
-    """The changes of a run.
+class Pending:
+    """What a table lacks of the last run.
 
     Attributes
     ----------
-    run : int
-    add : dict of str to list of WrittenFile
-        By table.
-    delete : dict of str to list of int
-        Numbers of captures, by table.
-    endings : dict of str to list of Ending
-        The rows to delete of captures that have grown, by table.
-    latest : dict of str to (int, str)
-        The last run that changes a table, up to this one, and the name of its plan.
-    previous : dict of str to (int, str)
-        Likewise before this run.
+    paths : tuple of str
+        Files to add, relative to the table.
+    replaced : dict of str to str
+        The captures whose rows they replace, and the name that these rows have in ``file``.
+    deletions : dict of str to bytes
+        The places of deleted rows, by capture.
     """
 
-    run: int
-    add: dict[str, list[WrittenFile]]
-    delete: dict[str, list[int]]
-    endings: dict[str, list[Ending]] = field(default_factory=dict)
-    latest: dict[str, tuple[int, str]] = field(default_factory=dict)
-    previous: dict[str, tuple[int, str]] = field(default_factory=dict)
+    table: str
+    paths: tuple[str, ...] = ()
+    replaced: Mapping[str, str] = field(default_factory=dict)
+    deletions: Mapping[str, bytes] = field(default_factory=dict)
 
-    def to_json(self) -> str:
-        add = {
-            table: [[file.path, file.size, file.rows, file.statistics] for file in files]
-            for table, files in self.add.items()
-        }
-        endings = {table: [vars(ending) for ending in endings] for table, endings in self.endings.items()}
-        return json.dumps({**vars(self), "add": add, "endings": endings})
+    @property
+    def columns(self) -> list[str]:
+        """The columns that ``is_gone`` takes."""
+        there = file_schema(self.table).names
+        return [name for name in PLACE if name in there] if self.deletions else ["capture"]
 
-    @classmethod
-    def from_json(cls, text: bytes) -> _Plan:
-        values = parsed(text)
-        add = {table: [WrittenFile(table, *file) for file in files] for table, files in values["add"].items()}
-        links = {name: {table: (run, plan) for table, (run, plan) in values[name].items()} for name in _LINKS}
-        numbers = {table: [int(number) for number in captures] for table, captures in values["delete"].items()}
-        endings = {table: [Ending(**ending) for ending in endings] for table, endings in values["endings"].items()}
-        return cls(int(values["run"]), add, numbers, endings, **links)
+    def is_gone(self, rows: Any) -> Any:
+        """Whether each of some rows of the table is replaced or deleted."""
+        replaced: Any = pc.is_in(rows["capture"].cast(pa.string()), pa.array(list(self.replaced), pa.string()))
+        return pc.or_(replaced, are_deleted(rows, self.table, self.deletions)) if self.deletions else replaced
 
+    def kept(self, rows: Any) -> Any:
+        """The rows of the table that are neither replaced nor deleted."""
+        return rows.filter(pc.invert(self.is_gone(rows))) if self.removes else rows
 
-_LINKS = ("latest", "previous")
+    @property
+    def removes(self) -> bool:
+        """Whether rows of the table are replaced or deleted."""
+        return bool(self.replaced or self.deletions)
+
+    def __bool__(self) -> bool:
+        return bool(self.paths) or self.removes
 
 
 class Lake:
-    """A lake, as it was when ``accounting`` was last read.
+    """A lake, as it was when ``accounting`` was last read; only the methods that say so write.
 
     Attributes
     ----------
@@ -106,12 +99,14 @@ class Lake:
         It is a lake of an earlier version, or not a lake, or has malformed files.
     """
 
-    def __init__(self, storage: Storage, *, create: bool = False, settle: bool = True) -> None:
+    def __init__(self, storage: Storage, *, create: bool = False) -> None:
         self.storage = storage
         self._accounting = LakeTable(storage, "accounting")
         self._tables = {name: LakeTable(storage, name) for name in LAKE_TABLES}
         self._known: KnownCaptures | None = None
-        self._plan = ""
+        self._last: pa.Table | None = None
+        self._written: dict[str, WrittenFile] = {}
+        self.run = 0
         if storage.exists("_lake.json"):
             raise LakeError(f"{storage.uri}: a lake of an earlier version; run the pipeline again into a new lake")
         if not self._accounting.exists:
@@ -119,30 +114,42 @@ class Lake:
                 raise LakeError(f"{storage.uri}: accounting is missing, so the captures in these tables are unknown")
             if not create:
                 raise LakeError(f"{storage.uri}: is not a lake: msmqwire pipeline makes one")
-        if settle:
-            self.look()
-        else:
-            self._read()
+            _ = self._accounting.delta
+        self.look()
 
     @property
     def known(self) -> KnownCaptures:
-        """The captures that the lake knows."""
+        """The captures that the lake has."""
         if self._known is None:
             self._known = KnownCaptures()
-            self._known.add(self.read_accounting(list(KNOWN)))
+            self._known.read(self.read_accounting(list(KNOWN)))
         return self._known
 
-    @property
-    def plan_file(self) -> str:
-        """The plan of the last run; empty when there was none."""
-        return f"{RUNS}/{self._plan}.json" if self._plan else ""
-
-    def rows_by_capture(self) -> dict[str, Counter[int]]:
+    def rows_by_capture(self) -> dict[str, Counter[str]]:
         """How many rows each capture has in each table, as ``accounting`` says."""
-        found: dict[str, Counter[int]] = {name: Counter() for name in LAKE_TABLES}
-        for account in self.read_accounting(["capture", "rows", "faults"]).to_pylist():
-            for name, count in (*account["rows"], *(("faults", count) for _, count in account["faults"])):
-                found[name][account["capture"]] += count
+        found: dict[str, Counter[str]] = {name: Counter() for name in LAKE_TABLES}
+        for account in self.read_accounting(["capture", "rows", "faults", "deleted", "duplicate_of"]).to_pylist():
+            if account["capture"] is not None and account["duplicate_of"] is None:
+                for name, count in (*account["rows"], *(("faults", count) for _, count in account["faults"])):
+                    found[name][account["capture"]] += count
+                for name, count in account["deleted"] or ():
+                    found[name][account["capture"]] -= count
+        return found
+
+    def rows_by_table(self) -> Counter[str]:
+        """How many rows each table has, as ``accounting`` says."""
+        found: Counter[str] = Counter()
+        rows = self.read_accounting(["rows", "faults", "deleted"]).combine_chunks()
+        for name, sign in (("rows", 1), ("faults", 1), ("deleted", -1)):
+            chunks: Any = rows[name].chunks
+            for chunk in chunks:
+                counts: Any = (
+                    pa.table({"table": chunk.keys, "count": chunk.items})
+                    .group_by("table")
+                    .aggregate([("count", "sum")])
+                )
+                for one in counts.to_pylist():
+                    found["faults" if name == "faults" else one["table"]] += sign * one["count_sum"]
         return found
 
     def table(self, name: str) -> LakeTable:
@@ -159,19 +166,105 @@ class Lake:
         return self._accounting if name == "accounting" else self._tables[name]
 
     def create(self, tables: Iterable[str]) -> None:
-        """Make tables that are missing, so that they can be read though they have no rows."""
+        """Make tables that are missing, so that other readers find them though they have no rows."""
         for name in tables:
             self._tables[name].create()
+
+    def look(self) -> None:
+        """Read the current ``accounting``."""
+        self._accounting.refresh()
+        self._known = self._last = None
+        self.run = self._accounting.run
+
+    def pending(self, name: str) -> Pending:
+        """What a table lacks of the last run of ``accounting``; a later run may have completed it meanwhile."""
+        if name == "accounting" or not self.run:
+            return Pending(name)
+        table = self._tables[name]
+        table.refresh()
+        if table.has_log and table.run >= self.run:
+            return Pending(name)
+        if self._last is None:
+            last = self.read_accounting(_PENDING, run=self.run)
+            self._last = last.filter(pc.equal(last["run"], pa.scalar(self.run)))
+        files: Any = pc.list_flatten(self._last["files"])
+        paths = [file.partition("/")[2] for file in files.unique().to_pylist() if file.startswith(f"{name}/")]
+        if not paths and not table.has_log:
+            return Pending(name)
+        replaced: Any = pc.list_flatten(self._last["replaces"])
+        deleted = self._last.filter(pc.is_valid(self._last["deletions"]))
+        captures, places = (deleted[one].to_pylist() for one in ("capture", "deletions"))
+        deletions: dict[Any, Any] = dict(zip(captures, places, strict=True))
+        return Pending(name, tuple(paths), {one["capture"]: one["file"] for one in replaced.to_pylist()}, deletions)
+
+    def check_order(self) -> None:
+        """Refuse a lake with a table that has more runs than ``accounting``.
+
+        Raises
+        ------
+        LakeError
+            A table has a run that ``accounting`` does not have.
+        """
+        while ahead := [table for table in self._tables.values() if table.has_log and table.run > self.run]:
+            run = self.run
+            self.look()
+            if self.run == run:
+                raise LakeError(
+                    f"{self._accounting.path}: ends with run {run}, but {ahead[0].name} with run {ahead[0].run}: "
+                    "entries of its log are lost"
+                )
+
+    def settle(self) -> None:
+        """Bring every table up to ``accounting``; this writes.
+
+        Raises
+        ------
+        LakeError
+            A file that a run has committed is missing, or is not as it was written; or as ``check_order``.
+        """
+        self.check_order()
+        for name, table in self._tables.items():
+            if pending := self.pending(name):
+                try:
+                    self._take_over(table, pending)
+                except LakeError:
+                    # Another process may have done so, and the files were merged and deleted since
+                    if self.pending(name):
+                        raise
+
+    def _take_over(self, table: LakeTable, pending: Pending) -> None:
+        files = [self.written(table.name, path) for path in pending.paths]
+        if not table.has_log and sum(file.rows for file in files) < self.rows_by_capture()[table.name].total():
+            raise LakeError(f"{table.path}: is missing, but accounting has rows of it")
+        choose = partial(self._without, table, pending) if pending.removes else None
+        # False where another process has done so
+        table.commit(self.run, files, choose)
+
+    def written(self, table: str, path: str) -> WrittenFile:
+        """A file that a run has committed, and the table may not have yet."""
+        name = f"{table}/{path}"
+        if name not in self._written:
+            self._written[name] = written_file(self.storage, table, path)
+        return self._written[name]
+
+    def _without(self, table: LakeTable, pending: Pending) -> list[Replacement]:
+        files = [
+            file
+            for file in table.files()
+            if (file.may_have("capture", pending.replaced) and file.may_have("file", pending.replaced.values()))
+            or file.may_have("capture", pending.deletions)
+        ]
+        return list(without(self.storage, table.name, files, table.schema, pending.columns, pending.is_gone))
 
     def commit(
         self,
         groups: Iterable[Decoded],
         compression: Compression,
-        is_earlier: Callable[[SourceAccount, Known], bool] = lambda row, known: False,
+        relate: Callable[[SourceAccount, Sequence[Known]], Relation],
         *,
         overwrite_before: int = 0,
     ) -> list[Decoded]:
-        """Make captures part of the lake as one run; their rows replace those that the lake had of them.
+        """Make captures part of the lake; their rows replace those that the lake had of them.
 
         Other runs may commit meanwhile. A group with a capture that they have committed, or that an earlier group has,
         is left out.
@@ -180,326 +273,206 @@ class Lake:
         ----------
         groups : iterable of Decoded
         compression : str
-            Of the file of ``accounting``.
-        is_earlier : callable, optional
-            Whether a small capture is what a known capture was before it has grown; it is left out then.
+            Of the files of ``accounting``.
+        relate : callable
+            Compares a capture with captures that another run has committed since it was compared with the others.
         overwrite_before : int
-            Replace captures of runs up to this one, even if the lake has all their bytes.
+            Replace captures of runs up to this one.
 
         Returns
         -------
         list of Decoded
-            Those that are left out, with all their captures, since the captures of a group share files. Decode the
-            captures that the lake does not have again.
+            Those that are left out, with all their captures, since the captures of a group share files.
         """
-        waiting = list(groups)
-        while True:
-            # Settling and merging files read accounting again; another run may have committed meanwhile
-            if self._accounting.run != self.run:
+        waiting, refused = list(groups), []
+        for replaces in (False, True):
+            while waiting:
+                self.settle()
+                chosen, waiting, more = self._chosen(waiting, relate, overwrite_before, replaces)
+                refused += more
+                if not chosen:
+                    break
+                if self._committed(chosen, compression):
+                    self.settle()
+                    self._tidy()
+                    break
+                waiting = [*chosen, *waiting]
                 self.look()
-            kept, refused = self._chosen(waiting, is_earlier, overwrite_before)
-            if not kept or self._committed(kept, compression):
-                break
-            self.look()
-        if kept:
-            self.settle()
-            self._tidy()
         return refused
 
-    def commit_repair(
-        self, rows: Sequence[Mapping[str, object]], gone: Collection[int], delete: Mapping[str, list[int]]
+    def commit_rows(
+        self,
+        rows: Sequence[Mapping[str, object]],
+        gone: Sequence[Known],
+        files: Sequence[WrittenFile] = (),
+        notes: Mapping[str, str] | None = None,
+        compression: Compression = "snappy",
     ) -> bool:
-        """Commit rows of ``accounting`` as a run, and delete rows of captures; False when another run has come first.
+        """Commit rows of ``accounting`` as the next run, without bringing the tables up to it.
 
         Parameters
         ----------
         rows : sequence of mappings
             As ``SourceAccount.values`` has them.
-        gone : collection of int
-            Numbers of captures whose earlier rows of ``accounting`` are deleted.
-        delete : mapping of str to list of int
-            Numbers of captures, by other tables.
+        gone : sequence of Known
+            Rows that are removed.
+        notes : mapping of str to str, optional
+            For the history.
+
+        Returns
+        -------
+        bool
+            False when another run has come first.
         """
-        name = uuid.uuid4().hex
-        runs = {table.name: table.run for table in self._tables.values() if table.has_log}
-        run = max(self.run, *runs.values()) + 1
-        previous = {table: (number, name) for table, number in runs.items()}
-        latest = {**previous, **dict.fromkeys(delete, (run, name))}
-        plan = _Plan(run, {}, dict(delete), latest=latest, previous=previous)
-        self.storage.write(f"{RUNS}/{name}.json", plan.to_json().encode())
-        values = pa.Table.from_pylist([{**row, "run": run, "plan": name} for row in rows], schema=ACCOUNTING)
-        file = self._write_rows(values, name, "snappy")
-        if not self._accounting.commit(run, [file], gone, notes={"captures": "0", "rows": "0"}, after=self.run):
-            return False
-        self._read()
-        self.settle()
+        run, name = self.run + 1, uuid.uuid4().hex
+        values = pa.Table.from_pylist([{**row, "run": run} for row in rows], schema=ACCOUNTING)
+        path = f"{name}.parquet"
+        with closing(NewFile(self.storage, "accounting", path, ACCOUNTING, compression)) as new:
+            new.write(values)
+            written = new.finish()
+        self.storage.sync([f"accounting/{path}"])
+        keys = pa.array([b"%d " % one.run + os.fsencode(one.name) for one in gone], pa.binary())
+
+        def is_gone(rows: pa.Table) -> Any:
+            names: Any = pc.coalesce(rows["name"], rows["file"].cast(pa.binary()))
+            runs = rows["run"].cast(pa.string()).cast(pa.binary())
+            found: Any = pc.binary_join_element_wise(runs, names, b" ")
+            return pc.is_in(found, keys)
+
+        def rewritten() -> list[Replacement]:
+            runs = {one.run for one in gone}
+            found = [file for file in self._accounting.files() if file.may_have("run", runs)]
+            return list(
+                without(self.storage, "accounting", found, self._accounting.schema, ["run", "file", "name"], is_gone)
+            )
+
+        if not self._accounting.commit(run, [written], rewritten if gone else None, notes, after=self.run):
+            # It may have been accepted, and only the answer was lost
+            self._accounting.refresh()
+            if self._accounting.run < run or path not in {file.path for file in self._accounting.files()}:
+                return False
+        self._written = {f"{file.table}/{file.path}": file for file in files}
+        self.run, self._last = run, values.select(_PENDING)
+        if self._known is not None:
+            self._known.remove(gone)
+            self._known.read(values.select(list(KNOWN)))
         return True
-
-    def settle(self) -> None:
-        """Bring every table up to ``accounting``.
-
-        Raises
-        ------
-        LakeError
-            A plan or a file that a run has committed is missing, or is not as it was written.
-        """
-        if not self.run:
-            return
-        if not self._plan:
-            raise LakeError(f"{self._accounting.path}: has no plan of run {self.run}; {mend(self.storage)}")
-        for name, (run, plan) in self._last_plan().latest.items():
-            table = self.table(name)
-            table.refresh()
-            plans = []
-            # A run has a transaction only in tables that it changes, so the plans of a table are linked
-            while run > table.run:
-                plans.append(self._read_plan(plan))
-                # A repair knows the tables only as it found them, so that its plan stands for those of earlier runs
-                if plans[-1].run != run:
-                    raise LakeError(
-                        f"{table.path}: ends with run {table.run}, not {run}: entries of its log are lost; "
-                        f"{mend(self.storage)}"
-                    )
-                run, plan = plans[-1].previous.get(name, (0, ""))
-            for one in reversed(plans):
-                # False where another process has done so
-                table.commit(one.run, one.add.get(name, ()), one.delete.get(name, ()), one.endings.get(name, ()))
-
-    def look(self) -> None:
-        """Read the current ``accounting``, and settle.
-
-        Raises
-        ------
-        LakeError
-            As ``settle``; or a table has rows of a run that ``accounting`` does not have.
-        """
-        self._read()
-        self.settle()
-        while ahead := [table for table in self._tables.values() if table.has_log and table.run > self.run]:
-            run = self.run
-            self._read()
-            if self.run == run:
-                raise LakeError(
-                    f"{self._accounting.path}: ends with run {run}, but {ahead[0].name} with run {ahead[0].run}: "
-                    f"entries of its log are lost; {mend(self.storage)}"
-                )
-            self.settle()
-
-    def _read(self) -> None:
-        """Read the current ``accounting``."""
-        _ = self._accounting.delta
-        self._accounting.refresh()
-        self._known = None
-        self.run = -1
-        # Where vacuum has deleted files of this version, a newer one is read, whose last run may be another
-        while self.run != self._accounting.run:
-            self.run = self._accounting.run
-            self._plan = self._plan_of(self.run) if self.run else ""
-
-    def _last_plan(self) -> _Plan:
-        """The plan of the last run; where it is gone though every table is complete, it is written again."""
-        try:
-            return self._read_plan(self._plan)
-        except MissingPlanError:
-            said = self.rows_by_capture()
-            tables = self._tables.items()
-            found = (differences(self.storage, table, said[name], every_byte=False) for name, table in tables)
-            if problems := [problem for problems in found for problem in problems]:
-                raise LakeError(
-                    f"{self.storage.path(self.plan_file)}: is missing, and {problems[0]}; {mend(self.storage)}"
-                ) from None
-            return self.write_plan()
-
-    def write_plan(self) -> _Plan:
-        """Write the plan of the last run for tables that are complete."""
-        tables = (table for table in self._tables.values() if table.has_log)
-        latest = {table.name: (table.run, self._plan) for table in tables if table.run}
-        plan = _Plan(self.run, {}, {}, latest=latest)
-        self.storage.write(self.plan_file, plan.to_json().encode())
-        return plan
-
-    def _plan_of(self, run: int) -> str:
-        rows = self.read_accounting(["run", "plan"], run=run)
-        plans = rows.filter(pc.equal(rows["run"], pa.scalar(run)))["plan"].unique().to_pylist()
-        if len(plans) > 1:
-            raise LakeError(f"{self.storage.uri}: accounting has {len(plans)} plans of run {run}")
-        return str(plans[0]) if plans else ""
 
     def read_accounting(self, columns: list[str] | None = None, *, run: int | None = None) -> pa.Table:
         """Rows of ``accounting``, with ``run`` from the files that may have some of it."""
         wanted = ACCOUNTING if columns is None else pa.schema([ACCOUNTING.field(name) for name in columns])
 
         def read() -> list[pa.Table]:
-            files = self._accounting.active()
-            if run is not None and "max.run" in files.column_names:
-                may: Any = pc.fill_null(pc.greater_equal(files["max.run"], pa.scalar(run)), pa.scalar(True))
-                files = files.filter(may)
             tables = []
-            for path in files["path"].to_pylist():
-                with parquet_file(self.storage, f"accounting/{path}") as file:
-                    tables.append(file.read(columns, use_threads=False))
+            for one in self._accounting.files():
+                if run is None or one.may_have("run", [run]):
+                    with parquet_file(self.storage, f"accounting/{one.path}") as file:
+                        there = [name for name in wanted.names if name in file.schema_arrow.names]
+                        tables.append(with_columns(file.read(there, use_threads=False), wanted))
             return tables
 
-        tables = self._accounting.current(read)
-        return pa.concat_tables([table.select(wanted.names).cast(wanted) for table in tables] or [wanted.empty_table()])
-
-    def _read_plan(self, name: str) -> _Plan:
-        if not _PLAN.fullmatch(name):
-            raise LakeError(f"{self.storage.uri}: {name!r} is not the name of a plan")
-        path = f"{RUNS}/{name}.json"
-        try:
-            plan = _Plan.from_json(self.storage.read(path))
-        except FileNotFoundError:
-            raise MissingPlanError(
-                f"{self.storage.path(path)}: is missing, but a run has committed it; {mend(self.storage)}"
-            ) from None
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise LakeError(f"{self.storage.path(path)}: is no plan: {error}") from None
-        if not {*plan.add, *plan.delete, *plan.endings, *plan.latest, *plan.previous} <= set(self._tables):
-            raise LakeError(f"{self.storage.path(path)}: names a table that a lake does not have")
-        if any(run >= plan.run for run, _ in plan.previous.values()):
-            raise LakeError(f"{self.storage.path(path)}: is of run {plan.run}, but follows a later one")
-        return plan
+        return pa.concat_tables(self._accounting.current(read) or [wanted.empty_table()])
 
     def _chosen(
-        self, groups: Iterable[Decoded], is_earlier: Callable[[SourceAccount, Known], bool], overwrite_before: int
-    ) -> tuple[list[Decoded], list[Decoded]]:
-        """The groups that are new, with the rows that they replace; and those with a capture that is known now."""
-        kept, refused = [], []
+        self,
+        groups: Iterable[Decoded],
+        relate: Callable[[SourceAccount, Sequence[Known]], Relation],
+        overwrite_before: int,
+        replaces: bool,
+    ) -> tuple[list[Decoded], list[Decoded], list[Decoded]]:
+        """The groups that are committed now, those that are committed later, and those that are refused."""
+        chosen: list[Decoded] = []
+        later: list[Decoded] = []
+        refused: list[Decoded] = []
         taken: set[str | None] = set()
         for group in groups:
             captures = [row for row in group.accounts if row.is_capture]
-            keys = [row.key for row in captures]
-            is_new = all(self._is_new(row, is_earlier, overwrite_before) for row in captures)
-            if not is_new or len(set(keys)) < len(keys) or not taken.isdisjoint(keys):
+            keys = [row.capture for row in captures]
+            is_new = all(self._is_new(row, relate, overwrite_before) for row in captures)
+            # A deletion since the captures were decoded
+            lacks = any(row.deletions != united(one.deletions for one in self._replaced(row)) for row in captures)
+            if not is_new or lacks or len(set(keys)) < len(keys) or not taken.isdisjoint(keys):
                 refused.append(group)
                 continue
             taken.update(keys)
             rows = [row for row in group.accounts if row.is_capture or self._is_news(row)]
             for row in rows:
                 row.replaces = self._replaced(row)
-            if rows:
-                kept.append(Decoded(rows, group.files))
-        if copies := list(_copies([row for group in kept for row in group.accounts])):
-            kept.append(Decoded(copies, []))
-        return kept, refused
+            if not rows:
+                continue
+            replacing = any(one.is_capture for row in rows for one in row.replaces)
+            (later if replacing and not replaces else chosen).append(Decoded(rows, group.files))
+        return chosen, later, refused
 
     def _is_new(
-        self, row: SourceAccount, is_earlier: Callable[[SourceAccount, Known], bool], overwrite_before: int
+        self,
+        row: SourceAccount,
+        relate: Callable[[SourceAccount, Sequence[Known]], Relation],
+        overwrite_before: int,
     ) -> bool:
-        if row.grown is not None:
-            return self.known.numbered(row.capture) == row.grown
-        found = self.known.capture(row.key)
-        if self.known.numbered(row.capture) is not None:
+        assert row.identity is not None
+        found = self.known.capture(row.capture)
+        if found is not None and found.settings == row.settings and found.run > overwrite_before:
             return False
-        if found is None:
-            first_time = None if row.first_ns is None else row.first_ns // 1000
-            longer = self.known.longer(first_time, row.length) if row.length < HEAD else []
-            return not any(is_earlier(row, known) for known in longer)
-        if row.length < found.length:
-            return False
-        if row.length > found.length or found.settings != row.settings:
-            return True
-        return found.run <= overwrite_before
+        fresh = [one for one in self.known.alike(row.identity, row.file) if one.run > row.planned_at]
+        if fresh:
+            relation = relate(row, fresh)
+            if relation.part_of is not None or relation.unclear is not None:
+                return False
+            row.grown_from += relation.grown_from
+            row.planned_at = self.run
+        return True
 
     def _is_news(self, row: SourceAccount) -> bool:
         """Whether the row of a file without rows differs from what ``accounting`` has."""
-        noted = self.known.problem(row.file)
-        if row.problem is None:
-            file = SourceFile(row.file, row.size, row.modified_ns)
-            return noted is not None or self.known.noted(file) is None
-        return noted is None or noted.problem != row.problem
+        others = self.known.others(row.file)
+        if row.problem is not None:
+            return not any(one.problem == row.problem for one in others)
+        noted = self.known.noted(SourceFile(row.file, row.size, row.modified_ns))
+        return noted is None or any(one.problem is not None for one in others)
 
     def _replaced(self, row: SourceAccount) -> list[Known]:
-        found = self.known.replaced_by(row.file, row.key if row.is_capture else None, row.grown_from)
-        return [one for one in found if one != row.grown]
+        """The rows of accounting whose place a row takes: of its captures and their copies, and of the same file."""
+        captures = [row.capture, *(one.capture for one in row.grown_from)] if row.is_capture else []
+        found = [one for one in map(self.known.capture, captures) if one is not None]
+        copies = (copy for one in found for copy in self.known.copies(one.capture))
+        return list(dict.fromkeys([*found, *copies, *self.known.others(row.file)]))
 
     def _committed(self, groups: Sequence[Decoded], compression: Compression) -> bool:
         """Commit groups as the next run; False when another run has come first."""
-        run, name = self.run + 1, uuid.uuid4().hex
         rows = [row for group in groups for row in group.accounts]
-        add: dict[str, list[WrittenFile]] = {}
-        for group in groups:
-            for file in group.files:
-                add.setdefault(file.table, []).append(file)
-        replaced = [one for row in rows for one in row.replaces]
-        delete = self._tables_of([one.capture for one in replaced if one.is_capture])
-        endings = _by_table(row.ending for row in rows if row.ending is not None)
-        previous = self._read_plan(self._plan).latest if self._plan else {}
-        latest = {**previous, **dict.fromkeys([*add, *delete, *endings], (run, name))}
-        plan = _Plan(run, add, delete, endings, latest, previous)
-        self.storage.write(f"{RUNS}/{name}.json", plan.to_json().encode())
         captures = [row for row in rows if row.is_capture]
-        count = sum(sum(account.read.rows.values()) for account in captures)
+        count = sum(sum(row.rows.values()) for row in captures)
+        values = [
+            row.values(0, (file for file in group.files if row.capture in file.captures))
+            for group in groups
+            for row in group.accounts
+        ]
+        values += [row.values(0) for row in self._copies(rows)]
+        gone = list(dict.fromkeys(one for row in rows for one in row.replaces))
+        files = [file for group in groups for file in group.files]
         notes = {"captures": str(len(captures)), "rows": str(count)}
-        values = pa.Table.from_pylist([row.values(run, name) for row in rows], schema=ACCOUNTING)
-        file = self._write_rows(values, name, compression)
-        gone = [*replaced, *(row.grown for row in rows if row.grown is not None)]
-        if not self._accounting.commit(run, [file], [one.capture for one in gone], notes=notes):
-            # It may have been accepted, and only the answer was lost
-            self._accounting.refresh()
-            if self._accounting.run < run or self._plan_of(self._accounting.run) != name:
-                return False
-        self.run, self._plan = run, name
-        self.known.add(values)
-        return True
+        return self.commit_rows(values, gone, files, notes, compression)
 
-    def _write_rows(self, values: pa.Table, plan: str, compression: Compression) -> WrittenFile:
-        path = f"{plan}.parquet"
-        with closing(NewFile(self.storage, "accounting", path, ACCOUNTING, compression)) as file:
-            file.write(values)
-            written = file.finish()
-        self.storage.sync([f"accounting/{path}"])
-        return written
-
-    def _tables_of(self, captures: Collection[int]) -> dict[str, list[int]]:
-        """By table, the numbers of the captures that have rows in it."""
-        if not captures:
-            return {}
-        found = self.read_accounting(["capture", "rows", "faults"])
-        found = found.filter(pc.is_in(found["capture"], pa.array(captures, pa.int64())))
-        tables: dict[str, list[int]] = {}
-        for account in found.to_pylist():
-            names = [name for name, count in account["rows"] if count]
-            for name in (*names, *(["faults"] if account["faults"] else ())):
-                tables.setdefault(name, []).append(account["capture"])
-        return tables
+    def _copies(self, rows: Sequence[SourceAccount]) -> Iterable[SourceAccount]:
+        """Rows for the other files of replaced captures, which are copies now: no run takes them for captures."""
+        names = {row.file for row in rows}
+        for row in rows:
+            for one in row.replaces:
+                if one.name not in names and one.problem is None:
+                    names.add(one.name)
+                    copy = SourceAccount(one.name, one.identity, bytes=one.size, size=one.size)
+                    copy.modified_ns, copy.settings = one.modified_ns, one.settings
+                    copy.duplicate_of = row.capture if row.is_capture else row.duplicate_of
+                    yield copy
 
     def _tidy(self) -> None:
         """Keep the tables in few files."""
         size = next((size for runs, size in _MERGED.items() if self.run % runs == 0), None)
         if size is None:
             return
-        for table in (self._accounting, *(self._tables[name] for name in self._read_plan(self._plan).latest)):
+        for table in (self._accounting, *self._tables.values()):
             # The run itself is done; lake check and the next merge name a file that cannot be read
             with suppress(LakeError, DeltaError):
-                table.merge(size)
-
-
-def _by_table(endings: Iterable[Ending]) -> dict[str, list[Ending]]:
-    found: dict[str, list[Ending]] = {}
-    for ending in endings:
-        for table in ending.rows:
-            found.setdefault(table, []).append(ending)
-    return found
-
-
-def _copies(rows: Sequence[SourceAccount]) -> Iterator[SourceAccount]:
-    """Rows for the other files of replaced captures, which are copies now, so that no run takes them for captures."""
-    numbers = capture_numbers()
-    names = {row.file for row in rows}
-    for row in rows:
-        for one in row.replaces:
-            if one.name not in names and one.key is not None and one.problem is None:
-                names.add(one.name)
-                yield SourceAccount(
-                    file=one.name,
-                    capture=next(numbers),
-                    key=one.key,
-                    length=one.length,
-                    bytes=one.size,
-                    size=one.size,
-                    modified_ns=one.modified_ns,
-                    settings=one.settings,
-                    duplicate_of=row.capture if row.is_capture else row.duplicate_of,
-                )
+                if table.has_log:
+                    table.merge(size)

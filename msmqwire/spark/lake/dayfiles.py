@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import datetime
 import json
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any
 
@@ -16,9 +17,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from msmqwire.capture.parquet import ROW_GROUP_BYTES, Compression, parquet_writer
-from msmqwire.columns.arrow_arrays import integers
-from msmqwire.spark.lake.checksums import SummedFile
-from msmqwire.spark.lake.storage import Storage
+from msmqwire.columns.arrow_arrays import integers, strings
+from msmqwire.spark.lake.storage import LakeError, Storage, one_line
 from msmqwire.spark.schema import FEW_ROWS, SparkColumn, arrow_schema, convert
 
 # Hive's name for the partition of rows without a day; readers read it as null
@@ -27,6 +27,9 @@ NO_DAY = "__HIVE_DEFAULT_PARTITION__"
 _ROW_GROUP_ROWS = 1 << 15
 _MOST_OPEN = 16
 _FOLDER = "day="
+_NAME = r"[0-9a-f]{32}(-[0-9]+)?\.parquet"
+#: The paths of files that this package writes, relative to their table.
+WRITTEN = re.compile(rf"day=([0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}|{NO_DAY})/{_NAME}|{_NAME}")
 _EPOCH = datetime.datetime(1970, 1, 1)
 # The columns whose least and greatest values a table has of each of its files, so that readers pass over files
 _STATISTICS = ("capture", "run", "file", "time", "first_time", "src", "dst")
@@ -44,6 +47,8 @@ class WrittenFile:
     size, rows : int
     statistics : str
         As a Delta table has them: JSON.
+    captures : frozenset of str
+        The captures that have rows in it.
     """
 
     table: str
@@ -51,6 +56,7 @@ class WrittenFile:
     size: int
     rows: int
     statistics: str
+    captures: frozenset[str] = frozenset()
 
     @property
     def day(self) -> str | None:
@@ -65,23 +71,49 @@ class NewFile:
     def __init__(self, storage: Storage, table: str, path: str, schema: pa.Schema, compression: Compression) -> None:
         self._table = table
         self._path = path
-        self._file = SummedFile(storage.create(f"{table}/{path}"))
-        self._writer = parquet_writer(self._file, schema, compression)  # type: ignore[arg-type] # enough of a file
+        self._file = storage.create(f"{table}/{path}")
+        self._writer = parquet_writer(self._file, schema, compression)
+        self._captures: set[str] = set()
 
-    def write(self, rows: pa.Table) -> None:
-        """Write a row group."""
+    def write(self, rows: pa.Table, captures: Iterable[str] = ()) -> None:
+        """Write a row group, which has rows of these captures."""
         self._writer.write_table(rows)
+        self._captures.update(captures)
 
     def finish(self) -> WrittenFile:
         """Write the footer and close the file; it is not yet durable."""
         with closing(self._file):
-            size = self._file.finish(self._writer)
-        found: pq.FileMetaData = self._writer.writer.metadata
-        return WrittenFile(self._table, self._path, size, found.num_rows, _statistics(found))
+            self._writer.close()
+            size = self._file.tell()
+        written = _written(self._table, self._path, size, self._writer.writer.metadata)
+        return replace(written, captures=frozenset(self._captures))
 
     def close(self) -> None:
         """Close the file."""
         self._file.close()
+
+
+def written_file(storage: Storage, table: str, path: str) -> WrittenFile:
+    """A file that another run has written.
+
+    Raises
+    ------
+    LakeError
+        It is missing, or is not as it was written.
+    """
+    name = f"{table}/{path}"
+    if not WRITTEN.fullmatch(path):
+        raise LakeError(f"{storage.uri}: {path!r} is not the name of a file of {table}")
+    try:
+        with storage.open(name) as file:
+            (size,) = storage.sizes([name])
+            return _written(table, path, size or 0, pq.ParquetFile(file).metadata)
+    except FileNotFoundError:
+        raise LakeError(f"{storage.path(name)}: is missing, but a run has committed it") from None
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise LakeError(
+            f"{storage.path(name)}: is not as the run that has committed it has written it: {one_line(error)}"
+        ) from None
 
 
 class DayFiles:
@@ -105,11 +137,11 @@ class DayFiles:
         self._compression = compression
         self._name = name
         self._waiting: list[pa.RecordBatch] = []
-        self._captures: list[int] = []
+        self._captures: list[str] = []
         self._rows = self._bytes = 0
         self._open: dict[str, NewFile] = {}
 
-    def write(self, batch: pa.RecordBatch, capture: int) -> None:
+    def write(self, batch: pa.RecordBatch, capture: str) -> None:
         """Add rows of a capture, with the columns of its table as they are read."""
         self._waiting.append(batch)
         self._captures.append(capture)
@@ -133,16 +165,19 @@ class DayFiles:
     def _flush(self) -> None:
         if not self._waiting:
             return
-        captures = integers(np.repeat(self._captures, [len(batch) for batch in self._waiting]))
+        numbers = np.repeat(np.arange(len(self._captures)), [len(batch) for batch in self._waiting])
+        captures = strings(self._captures).take(integers(numbers))
         rows = pa.Table.from_batches(self._waiting)
         if self._rows < FEW_ROWS * len(self._waiting):
             rows = rows.combine_chunks()
         rows = rows.append_column("capture", captures)
+        rows = convert(rows, self._columns)
+        days = list(_by_day(rows))
+        for day, of_day in days:
+            names: Any = self._captures if len(days) == 1 else of_day["capture"].unique().to_pylist()
+            self._file(day).write(of_day, names)
         self._waiting, self._captures = [], []
         self._rows = self._bytes = 0
-        rows = convert(rows, self._columns)
-        for day, of_day in _by_day(rows):
-            self._file(day).write(of_day)
 
     def _file(self, day: str) -> NewFile:
         if day not in self._open:
@@ -168,6 +203,10 @@ def path_of(name: str, day: str | None) -> str:
     Other writers of Delta tables choose other paths, so the day of a file of a table is read from the log.
     """
     return name if day is None else f"{_FOLDER}{day}/{name}"
+
+
+def _written(table: str, path: str, size: int, metadata: pq.FileMetaData) -> WrittenFile:
+    return WrittenFile(table, path, size, metadata.num_rows, _statistics(metadata))
 
 
 def _statistics(metadata: pq.FileMetaData) -> str:

@@ -9,8 +9,9 @@ from collections import Counter
 from dataclasses import dataclass
 
 from msmqwire.spark.lake.commit import Lake
+from msmqwire.spark.lake.others import note_deletions
 from msmqwire.spark.lake.schemas import ALL_TABLES
-from msmqwire.spark.lake.storage import RUNS, LakeError, LakeOptions, Storage
+from msmqwire.spark.lake.storage import SCRATCH, LakeError, LakeOptions, Storage
 from msmqwire.spark.lake.tables import RUN, LakeTable
 from msmqwire.spark.lake.verification import differences
 
@@ -21,12 +22,13 @@ _UNDER_WAY_HOURS = 24
 
 @dataclass(frozen=True)
 class Run:
-    """A run of a lake: its number, when it was committed, and how many captures and rows it added."""
+    """A run of a lake: its number, when it was committed, how many captures and rows it added, and deleted rows."""
 
     number: int
     committed: datetime.datetime
     captures: int
     rows: int
+    deleted: int = 0
 
 
 def optimize(lake: str | os.PathLike[str], *, lake_options: LakeOptions | None = None) -> dict[str, tuple[int, int]]:
@@ -45,6 +47,7 @@ def optimize(lake: str | os.PathLike[str], *, lake_options: LakeOptions | None =
         It cannot be written.
     """
     store = Lake(Storage.of(lake, lake_options))
+    store.settle()
     counts = {}
     for name in ALL_TABLES:
         table = store.table(name)
@@ -88,26 +91,27 @@ def vacuum(
     """
     store = Lake(Storage.of(lake, lake_options))
     storage = store.storage
+    if not dry_run:
+        # The files that other writers have removed say which rows they deleted
+        store.settle()
+        note_deletions(store)
     now = time.time()
     gone = []
     for name in ALL_TABLES:
         table = store.table(name)
         if not table.exists:
             continue
+        pending = store.pending(name).paths
         written = {file.name: file.modified for file in storage.list(name)}
         removed = set(table.expired(hours))
         for path in table.expired(hours, orphans=True):
             file = f"{name}/{path}"
             # A file that the log has never named may be of a run that has not committed yet
             age = 0 if path in removed else max(hours, _UNDER_WAY_HOURS) * _HOUR
-            if file in written and written[file] <= now - age:
+            if path not in pending and file in written and written[file] <= now - age:
                 gone.append(file)
-    needed = store.plan_file
-    gone += [
-        file.name
-        for file in storage.list(RUNS)
-        if file.name != needed and file.modified <= now - max(hours, _UNDER_WAY_HOURS) * _HOUR
-    ]
+    age = max(hours, _UNDER_WAY_HOURS) * _HOUR
+    gone += [file.name for file in storage.list(SCRATCH) if file.modified <= now - age]
     if not dry_run:
         storage.delete(gone)
     return gone
@@ -126,7 +130,8 @@ def history(lake: str | os.PathLike[str], *, lake_options: LakeOptions | None = 
     for entry in store.table("accounting").delta.history():
         if RUN in entry and "captures" in entry:
             moment = datetime.datetime.fromtimestamp(entry["timestamp"] / 1000, datetime.UTC)
-            runs.append(Run(int(entry[RUN]), moment, int(entry["captures"]), int(entry["rows"])))
+            counts = (int(entry.get(name, 0)) for name in ("captures", "rows", "deleted"))
+            runs.append(Run(int(entry[RUN]), moment, *counts))
     return runs
 
 
@@ -136,7 +141,7 @@ def check(lake: str | os.PathLike[str], *, lake_options: LakeOptions | None = No
     Returns
     -------
     list of str
-        What is wrong; empty when nothing is. ``repair`` mends it.
+        What is wrong; empty when nothing is.
 
     Raises
     ------
@@ -145,31 +150,31 @@ def check(lake: str | os.PathLike[str], *, lake_options: LakeOptions | None = No
     """
     storage = Storage.of(lake, lake_options)
     while True:
-        before = LakeTable(storage, "accounting").entries()
+        before = _logs(storage)
         # A run that commits meanwhile makes tables and accounting differ
-        if not (problems := _problems(storage)) or LakeTable(storage, "accounting").entries() == before:
+        if not (problems := _problems(storage)) or _logs(storage) == before:
             return problems
 
 
+def _logs(storage: Storage) -> list[list[str]]:
+    return [[file.name for file in LakeTable(storage, name).entries()] for name in ALL_TABLES]
+
+
 def _problems(storage: Storage) -> list[str]:
-    problems: dict[str, str] = {}
+    problems: dict[str, None] = {}
+    store: Lake | None = None
+    said: dict[str, Counter[str]] = {}
+    try:
+        found = Lake(storage)
+        found.check_order()
+        said, store = found.rows_by_capture(), found
+    except LakeError as error:
+        if not LakeTable(storage, "accounting").has_log:
+            raise
+        problems[str(error)] = None
     for name in ALL_TABLES:
         try:
-            _ = LakeTable(storage, name).exists
+            problems |= dict.fromkeys(differences(store, storage, name, said.get(name)))
         except LakeError as error:
-            problems[name] = str(error)
-    said: dict[str, Counter[int]] = {}
-    if "accounting" not in problems:
-        try:
-            store = Lake(storage, settle=False)
-            said = store.rows_by_capture()
-            store.look()
-        except LakeError as error:
-            if not LakeTable(storage, "accounting").has_log:
-                raise
-            problems.setdefault("", str(error))
-    found = list(dict.fromkeys(problems.values()))
-    for name in ALL_TABLES:
-        if name not in problems:
-            found += differences(storage, LakeTable(storage, name), said.get(name), every_byte=True)
-    return found
+            problems[str(error)] = None
+    return list(problems)

@@ -6,13 +6,17 @@ import datetime
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import reduce
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col, lit
 from pyspark.sql.types import StructType
 
 from msmqwire.capture import ReadOptions
+from msmqwire.spark.executors import Sent, map_in_arrow
+from msmqwire.spark.lake.commit import Pending
 from msmqwire.spark.lake.dayfiles import day_name, path_of
 from msmqwire.spark.lake.scanning import LakeFile, LakeScan, Selection, open_lake
 from msmqwire.spark.lake.schemas import lake_columns
@@ -39,8 +43,7 @@ def read(
 ) -> DataFrame:
     """Read a table of a lake, as of one run.
 
-    The files are chosen here, by their days and statistics, and read by Spark's own Parquet reader. A table that lags
-    behind ``accounting`` is brought up to it first, which needs permission to write.
+    The files are chosen here, by their days and statistics, and read by Spark's own Parquet reader.
 
     Parameters
     ----------
@@ -87,23 +90,46 @@ def _parquet(spark: SparkSession, scan: LakeScan) -> DataFrame:
         return spark.createDataFrame([], schema)
     # Spark knows S3 as s3a
     root = scan.storage.path(scan.table).replace("s3://", "s3a://", 1)
-    paths: list[str] = []
-    paths_elsewhere: dict[datetime.date | None, list[str]] = {}
+    # Spark finds the day of most files in their paths
+    paths: dict[bool, list[str]] = {}
+    paths_elsewhere: dict[tuple[datetime.date | None, bool], list[str]] = {}
     for file in scan.files:
-        day_paths = paths if _is_day_in_path(scan.table, file) else paths_elsewhere.setdefault(file.day, [])
-        day_paths.append(f"{root}/{file.path}")
+        if _is_day_in_path(scan.table, file):
+            paths.setdefault(file.is_pending, []).append(f"{root}/{file.path}")
+        else:
+            paths_elsewhere.setdefault((file.day, file.is_pending), []).append(f"{root}/{file.path}")
     frames = []
     with _settings(spark, _LISTING):
         reader = spark.read.option("__globPaths__", "false")
-        for day, of_day in paths_elsewhere.items():
+        for (day, is_pending), of_day in paths_elsewhere.items():
             frame = reader.schema(StructType(schema.fields[:-1])).parquet(*of_day)
-            frames.append(frame.withColumn("day", lit(day).cast("date")))
-        if paths:
-            frames.append(reader.schema(schema).option("basePath", root).parquet(*paths))
+            frame = frame.withColumn("day", lit(day).cast("date"))
+            frames.append(frame if is_pending else _kept(frame, scan.pending))
+        for is_pending, some in paths.items():
+            frame = reader.schema(schema).option("basePath", root).parquet(*some)
+            frames.append(frame if is_pending else _kept(frame, scan.pending))
         found = reduce(lambda one, other: one.unionAll(other), frames)
         # Through Spark Connect, nothing is listed before somebody asks
         _ = found.columns
     return found
+
+
+def _kept(frame: DataFrame, pending: Pending) -> DataFrame:
+    """The rows that are neither replaced nor deleted."""
+    if pending.deletions:
+        return map_in_arrow(frame, _Kept(pending).rows, frame.schema)
+    return frame.where(~col("capture").isin(list(pending.replaced))) if pending.replaced else frame
+
+
+@dataclass(frozen=True)
+class _Kept(Sent):
+    """Leaves out rows that are replaced or deleted."""
+
+    pending: Pending
+
+    def rows(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The other rows."""
+        return map(self.pending.kept, batches)
 
 
 def _is_day_in_path(table: str, file: LakeFile) -> bool:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import uuid
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
-from itertools import islice, pairwise
+from itertools import groupby, islice, pairwise
 from typing import Any, NamedTuple, get_args
 
 import pyarrow as pa
@@ -16,14 +16,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from msmqwire.capture.parquet import ROW_GROUP_BYTES, ROW_GROUP_ROWS, Compression
-from msmqwire.spark.lake.accounting import Ending
-from msmqwire.spark.lake.checksums import is_as_written
 from msmqwire.spark.lake.dayfiles import NewFile, WrittenFile, path_of
+from msmqwire.spark.lake.places import PLACE
 from msmqwire.spark.lake.schemas import file_schema
-from msmqwire.spark.lake.storage import LakeError, Storage, mend, one_line
-
-#: The columns that say from which place of which capture a row comes, where a table has them.
-PLACE = ("capture", "frame", "stream_offset", "index", "table")
+from msmqwire.spark.lake.storage import LakeError, Storage, one_line
 
 
 class ActiveFile(NamedTuple):
@@ -36,24 +32,23 @@ class ActiveFile(NamedTuple):
     size : int
     day : str or None
         The day of its rows, ``NO_DAY`` where they have none; None in ``accounting``, which has no days.
-    least, greatest : int or None
-        The range of the numbers of its captures; None where the log of the table does not have it.
     rows : int or None
-        Likewise.
+        None where the log of the table does not have it.
+    least, greatest : dict of str to (str or int)
+        The least and greatest values of columns, of those that the log has.
     """
 
     path: str
     size: int
     day: str | None
-    least: int | None
-    greatest: int | None
     rows: int | None
+    least: dict[str, Any]
+    greatest: dict[str, Any]
 
-    def may_have(self, captures: Collection[int]) -> bool:
-        """Whether the file may have rows of one of some captures."""
-        if self.least is None or self.greatest is None:
-            return True
-        return any(self.least <= capture <= self.greatest for capture in captures)
+    def may_have(self, column: str, values: Iterable[Any]) -> bool:
+        """Whether the file may have rows with one of some values in a column."""
+        least, greatest = self.least.get(column), self.greatest.get(column)
+        return least is None or greatest is None or any(least <= value <= greatest for value in values)
 
 
 @dataclass(frozen=True)
@@ -84,75 +79,76 @@ def without(
     storage: Storage,
     table: str,
     files: Iterable[ActiveFile],
-    captures: Collection[int],
-    endings: Collection[Ending] = (),
+    schema: pa.Schema,
+    columns: Sequence[str],
+    is_gone: Callable[[pa.Table], Any],
 ) -> Iterator[Replacement]:
-    """Write the files that have rows of some captures, or of the ends of some captures, again without these rows."""
-    unwanted = pa.array(sorted(captures), pa.int64())
-    # The rows that are still to be found: most often they are in the files that they were written to
-    left = {ending.capture: ending.rows[table] for ending in endings}
-    names = tuple(ending.file for ending in endings)
-
-    def is_gone(rows: pa.Table) -> Any:
-        gone: Any = pc.is_in(rows["capture"], unwanted)
-        for ending in endings:
-            gone = pc.or_(gone, ending.has(rows))
-        return gone
-
-    for file in sorted(files, key=lambda file: not file.path.rpartition("/")[2].startswith(names or ("/",))):
-        ends = [ending for ending in endings if left[ending.capture] and file.may_have([ending.capture])]
-        if not ends and not file.may_have(captures):
-            continue
-        with parquet_file(storage, f"{table}/{file.path}") as source:
-            found: Any = source.read(["capture", *(("frame", "stream_offset") if ends else ())], use_threads=False)
-        for ending in ends:
-            left[ending.capture] -= pc.sum(ending.has(found)).as_py() or 0
-        if pc.any(is_gone(found) if ends else pc.is_in(found["capture"], unwanted)).as_py():
-            yield rewrite(storage, table, [file], is_gone if ends else lambda rows: pc.is_in(rows["capture"], unwanted))
+    """Write the files that have rows for which ``is_gone``, a function of some columns, again without these rows."""
+    for file in files:
+        found = read_columns(storage, table, file.path, columns)
+        if pc.any(is_gone(found)).as_py():
+            yield rewrite(storage, table, [file], schema, is_gone)
 
 
-def without_copies_of(
-    storage: Storage, table: str, files: Iterable[ActiveFile], captures: Collection[int], dry_run: bool
-) -> tuple[list[Replacement], Counter[int]]:
-    """Write files again without the copies of rows of some captures; and how many copies each capture has.
+def read_columns(storage: Storage, table: str, path: str, columns: Sequence[str]) -> pa.Table:
+    """Some columns of a file, in the types that this package writes."""
+    schema = file_schema(table)
+    with parquet_file(storage, f"{table}/{path}") as source:
+        there = [name for name in columns if name in source.schema_arrow.names]
+        found = source.read(there, use_threads=False)
+    return with_columns(found, pa.schema([schema.field(name) for name in columns]))
 
-    Rows of a capture are copies if they come from the same place in it, ``PLACE``. The first of them is kept.
+
+def places_in(storage: Storage, table: str, path: str) -> pa.Table:
+    """The columns of ``PLACE`` that a table has, of a file."""
+    return read_columns(storage, table, path, [name for name in PLACE if name in file_schema(table).names])
+
+
+def without_copies(
+    storage: Storage, table: str, files: Iterable[ActiveFile], schema: pa.Schema, *, dry_run: bool
+) -> tuple[list[Replacement], Counter[str]]:
+    """Write files again without the copies of rows; and how many copies each capture has.
+
+    Rows are copies if they come from the same place in a capture, ``PLACE``. The first of them is kept.
     """
-    wanted = pa.array(sorted(captures), pa.int64())
-    names = [name for name in PLACE if name in file_schema(table).names]
-    read = [file for file in files if file.may_have(captures)]
-    tables, bounds = [], [0]
-    for file in read:
-        with parquet_file(storage, f"{table}/{file.path}") as source:
-            rows = source.read(names, use_threads=False)
-        bounds.append(bounds[-1] + len(rows))
-        rows = rows.append_column("position", pa.array(range(*bounds[-2:]), pa.int64()))
-        here: Any = pc.is_in(rows["capture"], wanted)
-        tables.append(rows.filter(here))
-    if not tables:
-        return [], Counter()
-    found = pa.concat_tables(tables)
-    first: Any = found.group_by(names, use_threads=False).aggregate([("position", "min")])["position_min"]
-    is_first: Any = pc.is_in(found["position"], first.combine_chunks())
-    copies = found.filter(pc.invert(is_first))
-    captures_of_copies: Any = copies["capture"].to_pylist()
-    unwanted: Any = copies["position"].to_pylist()  # in ascending order
-    replacements = []
-    for file, (begin, end) in zip(read, pairwise(bounds), strict=True):
-        here = unwanted[bisect_left(unwanted, begin) : bisect_left(unwanted, end)]
-        if dry_run or not here:
+    replacements: list[Replacement] = []
+    counts: Counter[str] = Counter()
+    names = [name for name in PLACE if name in schema.names]
+    # Rows from one place have one time
+    for _, of_day in groupby(sorted(files, key=lambda file: (file.day or "", file.path)), key=lambda file: file.day):
+        read, tables, bounds = list(of_day), [], [0]
+        for file in read:
+            rows = places_in(storage, table, file.path).select(names)
+            bounds.append(bounds[-1] + len(rows))
+            tables.append(rows.append_column("position", pa.array(range(*bounds[-2:]), pa.int64())))
+        found = pa.concat_tables(tables)
+        first: Any = found.group_by(names, use_threads=False).aggregate([("position", "min")])["position_min"]
+        if len(first) == len(found):
             continue
-        places, gone = iter(range(begin, end)), pa.array(here, pa.int64())
+        is_first: Any = pc.is_in(found["position"], first.combine_chunks())
+        copies = found.filter(pc.invert(is_first))
+        captures: Any = copies["capture"].to_pylist()
+        counts.update(captures)
+        unwanted: Any = copies["position"].to_pylist()  # in ascending order
+        for file, (begin, end) in zip(read, pairwise(bounds), strict=True):
+            here = unwanted[bisect_left(unwanted, begin) : bisect_left(unwanted, end)]
+            if dry_run or not here:
+                continue
+            places, gone = iter(range(begin, end)), pa.array(here, pa.int64())
 
-        def is_gone(rows: pa.Table, places: Iterator[int] = places, gone: pa.Array[Any] = gone) -> Any:
-            return pc.is_in(pa.array(islice(places, len(rows)), pa.int64()), gone)
+            def is_gone(rows: pa.Table, places: Iterator[int] = places, gone: pa.Array[Any] = gone) -> Any:
+                return pc.is_in(pa.array(islice(places, len(rows)), pa.int64()), gone)
 
-        replacements.append(rewrite(storage, table, [file], is_gone))
-    return replacements, Counter(captures_of_copies)
+            replacements.append(rewrite(storage, table, [file], schema, is_gone))
+    return replacements, counts
 
 
 def rewrite(
-    storage: Storage, table: str, files: Sequence[ActiveFile], is_gone: Callable[[pa.Table], Any] | None = None
+    storage: Storage,
+    table: str,
+    files: Sequence[ActiveFile],
+    schema: pa.Schema,
+    is_gone: Callable[[pa.Table], Any] | None = None,
 ) -> Replacement:
     """Write the rows of files of one day into one file, and make it durable; it is not yet part of the table.
 
@@ -161,6 +157,8 @@ def rewrite(
     storage : Storage
     table : str
     files : sequence of ActiveFile
+    schema : pyarrow.Schema
+        The columns of the files of the table.
     is_gone : callable, optional
         Whether each of some rows is left out.
 
@@ -175,14 +173,24 @@ def rewrite(
     path = path_of(name, files[0].day)
     with ExitStack() as stack:
         file: NewFile | None = None
-        for rows, compression in _row_groups(_rows(storage, table, files, is_gone)):
+        for rows, compression in _row_groups(_rows(storage, table, files, schema, is_gone)):
             if file is None:
-                file = stack.enter_context(closing(NewFile(storage, table, path, file_schema(table), compression)))
+                file = stack.enter_context(closing(NewFile(storage, table, path, schema, compression)))
             file.write(rows)
         written = None if file is None else file.finish()
     if written is not None:
         storage.sync([f"{table}/{path}"])
     return Replacement(list(files), written)
+
+
+def with_columns(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Rows with the columns of a schema; those that they lack are null."""
+    names = set(rows.column_names)
+    columns = [
+        rows[field.name].cast(field.type) if field.name in names else pa.nulls(len(rows), field.type)
+        for field in schema
+    ]
+    return pa.table(columns, schema=schema)
 
 
 @contextmanager
@@ -203,23 +211,23 @@ def parquet_file(storage: Storage, name: str) -> Iterator[pq.ParquetFile]:
             raise
         except (pa.ArrowException, KeyError, OSError, ValueError) as error:
             problem = f"cannot be read: {one_line(error)}"
-            raise LakeError(f"{storage.path(name)}: {problem}; {mend(storage)}") from LakeError(problem)
+            raise LakeError(f"{storage.path(name)}: {problem}") from LakeError(problem)
 
 
 def _rows(
-    storage: Storage, table: str, files: Sequence[ActiveFile], is_gone: Callable[[pa.Table], Any] | None
+    storage: Storage,
+    table: str,
+    files: Sequence[ActiveFile],
+    schema: pa.Schema,
+    is_gone: Callable[[pa.Table], Any] | None,
 ) -> Iterator[tuple[pa.Table, Compression]]:
     """The rows of files in pieces, and how the file that they come from is compressed."""
-    schema = file_schema(table)
     for file in files:
         with parquet_file(storage, f"{table}/{file.path}") as source:
-            # A changed byte would get a new checksum
-            if not is_as_written(storage, f"{table}/{file.path}", file.size):
-                raise pa.ArrowInvalid("its checksum differs")
             for group in range(source.num_row_groups):
                 found = source.metadata.row_group(group).column(0).compression.lower()
                 compression: Compression = found if found in get_args(Compression) else "none"  # type: ignore[assignment]
-                rows = source.read_row_group(group, use_threads=False).select(schema.names).cast(schema)
+                rows = with_columns(source.read_row_group(group, use_threads=False), schema)
                 if is_gone is not None:
                     kept: Any = pc.invert(is_gone(rows))
                     rows = rows.filter(kept)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
@@ -16,9 +17,10 @@ import pyarrow.compute as pc
 from msmqwire.capture import ReadOptions, StreamStats
 from msmqwire.capture.stats import FrameCounts
 from msmqwire.spark.lake.accounting import SourceAccount
-from msmqwire.spark.lake.commit import Lake
+from msmqwire.spark.lake.commit import Lake, Pending
+from msmqwire.spark.lake.dayfiles import NO_DAY, WrittenFile
 from msmqwire.spark.lake.rewriting import parquet_file
-from msmqwire.spark.lake.schemas import table_schema
+from msmqwire.spark.lake.schemas import file_schema, table_schema
 from msmqwire.spark.lake.storage import LakeError, LakeOptions, Storage
 
 _NANOSECONDS = 10**9
@@ -81,7 +83,7 @@ def _pruned(files: pa.Table, conditions: Iterable[Within]) -> pa.Table:
 
 
 def open_lake(lake: str | os.PathLike[str], options: LakeOptions | None = None) -> Lake:
-    """A lake, brought up to its log.
+    """A lake, to be read.
 
     Raises
     ------
@@ -93,11 +95,23 @@ def open_lake(lake: str | os.PathLike[str], options: LakeOptions | None = None) 
 
 @dataclass(frozen=True)
 class LakeFile:
-    """A file of a table: its path relative to the table, its size, and the day of its rows if they have one."""
+    """A file of a table.
+
+    Attributes
+    ----------
+    path : str
+        Relative to the table.
+    size : int
+    day : datetime.date or None
+        The day of its rows, if they have one.
+    is_pending : bool
+        Whether the table lacks it yet: no rows of it are replaced or deleted.
+    """
 
     path: str
     size: int
     day: datetime.date | None
+    is_pending: bool = False
 
 
 @dataclass(frozen=True)
@@ -109,11 +123,14 @@ class LakeScan:
     storage : Storage
     table : str
     files : tuple of LakeFile
+    pending : Pending
+        What the table lacks of the last run.
     """
 
     storage: Storage
     table: str
     files: tuple[LakeFile, ...]
+    pending: Pending
 
     @classmethod
     def of(
@@ -144,12 +161,23 @@ class LakeScan:
         found = store.table(table)
         if run is not None and not 0 < run <= store.run:
             raise ValueError(f"run={run} is not one of 1 to {store.run}")
-        if not found.exists:
-            return cls(store.storage, found.name, ())
-        version = None if run is None else found.version_of(run)
-        if run is not None and version is None:
-            raise LakeError(f"{store.storage.path(found.name)}: its log does not reach back to run {run}")
-        return cls(store.storage, found.name, _sorted(_pruned(found.active(version), conditions)))
+        # Before the table is read: it may take over the last run meanwhile
+        pending = store.pending(found.name) if run in (None, store.run) else Pending(found.name)
+        files: list[LakeFile] = []
+        if found.exists:
+            version = None if run is None else found.version_of(run)
+            if run is not None and version is None:
+                raise LakeError(f"{store.storage.path(found.name)}: its log does not reach back to run {run}")
+            files = _sorted(_pruned(found.active(version), conditions))
+        try:
+            added = [store.written(found.name, path) for path in pending.paths]
+        except LakeError:
+            # Another process may have added them to the table, merged them and deleted them since
+            if store.pending(found.name):
+                raise
+            return cls.of(store, table, conditions, run=run)
+        files += (LakeFile(one.path, one.size, _day_of(one), True) for one in added if _may_have(one, conditions))
+        return cls(store.storage, found.name, tuple(files), pending)
 
     @property
     def schema(self) -> pa.Schema:
@@ -174,15 +202,24 @@ class LakeScan:
             )
         wanted = pa.schema([schema.field(name) for name in names])
         # The number of rows without any column is that of one column
-        read = [name for name in dict.fromkeys(names) if name != "day"] or ["capture"]
+        read = list(dict.fromkeys([*self.pending.columns, *(name for name in names if name != "day")]))
         for file in self.files:
             try:
                 with parquet_file(self.storage, f"{self.table}/{file.path}") as source:
-                    for batch in source.iter_batches(columns=read, use_threads=False):
-                        days = pa.repeat(pa.scalar(file.day, pa.date32()), len(batch))
-                        arrays = [
-                            days if name == "day" else batch[name].cast(wanted.field(name).type) for name in names
-                        ]
+                    there = set(source.schema_arrow.names)
+                    for batch in source.iter_batches(
+                        columns=[name for name in read if name in there], use_threads=False
+                    ):
+                        if not file.is_pending:
+                            batch = self.pending.kept(batch)
+                        arrays: list[Any] = []
+                        for field in wanted:
+                            if field.name == "day":
+                                arrays.append(pa.repeat(pa.scalar(file.day, pa.date32()), len(batch)))
+                            elif field.name in there:
+                                arrays.append(batch[field.name].cast(field.type))
+                            else:
+                                arrays.append(pa.nulls(len(batch), field.type))
                         yield pa.RecordBatch.from_arrays(arrays, schema=wanted)
             except FileNotFoundError:
                 path = f"{self.storage.path(self.table)}/{file.path}"
@@ -317,12 +354,26 @@ def _is_in(addresses: Any, networks: Sequence[Any]) -> Any:
     return pc.is_in(addresses, pa.array(found, pa.string()))
 
 
-def _sorted(files: pa.Table) -> tuple[LakeFile, ...]:
+def _sorted(files: pa.Table) -> list[LakeFile]:
     names = [name for name in ("path", "size_bytes", "partition.day") if name in files.column_names]
     found = (
         LakeFile(one["path"], one["size_bytes"], one.get("partition.day")) for one in files.select(names).to_pylist()
     )
-    return tuple(sorted(found, key=lambda file: file.path))
+    return sorted(found, key=lambda file: file.path)
+
+
+def _day_of(file: WrittenFile) -> datetime.date | None:
+    return None if file.day in (None, NO_DAY) else datetime.date.fromisoformat(str(file.day))
+
+
+def _may_have(file: WrittenFile, conditions: Iterable[Within]) -> bool:
+    """Whether a file that is not in its table yet may have rows that meet all conditions."""
+    statistics = json.loads(file.statistics)
+    columns: dict[str, Any] = {"partition.day": pa.array([_day_of(file)], pa.date32())}
+    for bound in ("min", "max"):
+        for name, value in statistics[f"{bound}Values"].items():
+            columns[f"{bound}.{name}"] = pa.array([value]).cast(file_schema(file.table).field(name).type)
+    return bool(len(_pruned(pa.table(columns), conditions)))
 
 
 def totals(lake: str | os.PathLike[str], *, lake_options: LakeOptions | None = None) -> tuple[SourceAccount, list[str]]:

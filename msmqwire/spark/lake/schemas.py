@@ -12,9 +12,9 @@ from msmqwire.spark.lake.accounting import ACCOUNTING
 from msmqwire.spark.schema import SparkColumn, arrow_schema, spark_columns, table_columns
 
 # The column that rows have their capture in
-_CAPTURE_NUMBER = SparkColumn("capture", "capture", pa.int64())
+_CAPTURE = SparkColumn("capture", "capture", pa.string())
 
-#: The columns of the table ``faults``, but for the number of the capture.
+#: The columns of the table ``faults``, but for the capture.
 FAULTS = spark_columns(
     (
         *CAPTURE.columns,
@@ -36,9 +36,9 @@ ALL_TABLES = (*LAKE_TABLES, "accounting")
 def file_columns(table: str) -> tuple[SparkColumn, ...]:
     """The columns of the files of one of ``LAKE_TABLES``.
 
-    The number of the capture is the first: readers of Delta tables look at the statistics of the first 32 columns.
+    The capture is the first: readers of Delta tables look at the statistics of the first 32 columns.
     """
-    return (_CAPTURE_NUMBER, *(FAULTS if table == "faults" else table_columns(table)))
+    return (_CAPTURE, *(FAULTS if table == "faults" else table_columns(table)))
 
 
 def file_schema(table: str) -> pa.Schema:

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import shutil
-import uuid
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -23,8 +22,8 @@ from msmqwire.errors import MsmqWireError
 
 LakeOptions = Mapping[str, str]
 
-#: The folder of plans, of seams, and of what runs under way keep for their tasks.
-RUNS = "_runs"
+#: The folder of what runs under way keep for their tasks; readers of Delta tables pass over such names.
+SCRATCH = "accounting/_scratch"
 
 _REQUESTS_AT_ONCE = 16
 _BUFFER = 1 << 20
@@ -114,22 +113,6 @@ class Storage:
         """
         return open(self.path(name), "rb") if self.is_local else self._files.open_input_file(name)
 
-    def write(self, name: str, data: bytes) -> None:
-        """Write a new file, and make it durable."""
-        with self.create(name) as file:
-            file.write(data)
-        self.sync([name])
-
-    def replace(self, name: str, data: bytes) -> None:
-        """Write a file whose name may be taken: readers see what was there before, or this."""
-        if not self.is_local:
-            self.write(name, data)
-            return
-        temporary = f"{name}.{uuid.uuid4().hex}.tmp"
-        self.write(temporary, data)
-        os.replace(self.path(temporary), self.path(name))
-        self.sync([name])
-
     def read(self, name: str, start: int = 0, size: int = -1) -> bytes:
         """A file's bytes, or some of them.
 
@@ -209,11 +192,6 @@ class Storage:
     @property
     def _files(self) -> fs.FileSystem:
         return _file_system(self.uri, options_text(self.options))
-
-
-def mend(storage: Storage) -> str:
-    """What to do about a lake with malformed files, for the end of a message."""
-    return f"run msmqwire lake repair {storage.uri}"
 
 
 def parsed(text: bytes) -> Any:

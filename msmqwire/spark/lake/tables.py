@@ -5,41 +5,46 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import count, takewhile
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction
+from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Schema, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
 
-from msmqwire.spark.lake.accounting import Ending
-from msmqwire.spark.lake.dayfiles import NO_DAY, WrittenFile
-from msmqwire.spark.lake.rewriting import ActiveFile, Replacement, bins, rewrite, without
-from msmqwire.spark.lake.schemas import table_schema
-from msmqwire.spark.lake.storage import LakeError, Storage, StoredFile, mend, one_line, parsed
+from msmqwire.spark.lake.dayfiles import NO_DAY, WRITTEN, WrittenFile
+from msmqwire.spark.lake.rewriting import ActiveFile, Replacement, bins, rewrite
+from msmqwire.spark.lake.schemas import file_schema, table_schema
+from msmqwire.spark.lake.storage import LakeError, Storage, StoredFile, one_line, parsed
 
 # The name under which transactions number themselves, so that none is made twice
 _APPLICATION = "msmqwire"
 #: The key of the number of a run in the history of a table.
 RUN = "msmqwire.run"
+# Says what a commit of this package did: the history has the same name for all of them
+_ACT = "msmqwire.act"
+# The property of every table with the version of the lake: another one, if lakes of this one cannot be read any more
+_VERSION = "msmqwire.lake"
+LAKE_VERSION = 2
 # The file of the log that names its last checkpoint
 LAST_CHECKPOINT = "_last_checkpoint"
+_ENTRY = re.compile(r"([0-9]{20})\.json")
 #: The names of this file and of checkpoints, which may be in several parts, and have a UUID.
 CHECKPOINT = re.compile(rf"{LAST_CHECKPOINT}|[0-9]{{20}}\.checkpoint\.(.+\.)?(parquet|json)")
 # With more commits than this after it, a checkpoint of the log is written
 _CHECKPOINT_INTERVAL = "20"
 # A log that is only one entry may begin with any version
 _MOST_CHECKED = 100_000
+# The columns whose ranges are looked at to find the files that may have some rows
+_BOUNDS = ("run", "capture", "file")
 # Cleaning up reads the names of the whole log, so it is left to merges
 _NO_CLEANUP = PostCommitHookProperties(cleanup_expired_logs=False)
 #: The size of the files that a merge makes.
 MERGED_BYTES = 100 << 20
-_NAME = r"[0-9a-f]{32}(-[0-9]+)?\.parquet"
-_WRITTEN = re.compile(rf"day=([0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}|{NO_DAY})/{_NAME}|{_NAME}")
 
 Result = TypeVar("Result")
 
@@ -105,20 +110,42 @@ class LakeTable:
         return opened
 
     def _check_columns(self, opened: DeltaTable) -> None:
-        """Refuse a table that another version of msmqwire has made."""
-        # Lists and maps may name their items otherwise
-        found, known = [field.name for field in opened.schema().fields], table_schema(self.name).names
-        if found == known:
-            return
-        self._delta = None
-        missing, unknown = (
-            ", ".join(name for name in some if name not in others) for some, others in ((known, found), (found, known))
-        )
-        said = f"it has no {missing}" if missing else f"it has {unknown}" if unknown else "their order is another"
-        raise ColumnsError(
-            f"{self._storage.path(self.name)}: its columns are those of another version of msmqwire: {said}; "
-            "run msmqwire pipeline with all captures into a new lake"
-        )
+        """Refuse a table with a column that cannot be read as that of this version; others may be there or missing."""
+        version = opened.metadata().configuration.get(_VERSION, str(LAKE_VERSION))
+        if version != str(LAKE_VERSION):
+            self._delta = None
+            raise LakeError(f"{self.path}: is of version {version} of lakes; this msmqwire reads {LAKE_VERSION}")
+        found = pa.schema(opened.schema().to_arrow())  # type: ignore[arg-type] # the stub knows no __arrow_c_schema__
+        for field in table_schema(self.name):
+            if field.name in found.names and not _is_readable_as(found.field(field.name).type, field.type):
+                self._delta = None
+                raise ColumnsError(
+                    f"{self.path}: its column {field.name} has the type {found.field(field.name).type}, not "
+                    f"{field.type}: it is of another version of msmqwire; run msmqwire pipeline into a new lake"
+                )
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of its files, also those that other writers have added."""
+        found = pa.schema(self.delta.schema().to_arrow())  # type: ignore[arg-type]
+        known = file_schema(self.name)
+        fields = [known.field(one.name) if one.name in known.names else one for one in found]
+        return pa.schema([one for one in fields if one.name not in self._partition_by])
+
+    def _add_columns(self) -> None:
+        """Add columns that this version writes and the table lacks."""
+        while True:
+            there = {field.name for field in self.delta.schema().fields}
+            missing = [field for field in table_schema(self.name) if field.name not in there]
+            if not missing:
+                return
+            try:
+                self.delta.alter.add_columns(Schema.from_arrow(pa.schema(missing)).fields)
+            except CommitFailedError as error:
+                self.refresh()
+                if not self._is_stale:
+                    raise LakeError(f"{self.path}: cannot be committed to: {one_line(error)}") from None
+            self._is_stale = True
 
     def _check_deletions(self, delta: DeltaTable) -> None:
         """Refuse a table whose files have rows that are deleted: they would be read, and added again by a merge."""
@@ -137,9 +164,7 @@ class LakeTable:
             self._delta = None
             if _OUT_OF_REACH.search(str(error)):
                 raise
-            raise LakeError(
-                f"{self._storage.path(self.name)}: its log cannot be read: {one_line(error)}; {mend(self._storage)}"
-            ) from None
+            raise LakeError(f"{self.path}: Delta cannot read its log{self._malformed()}: {one_line(error)}") from None
 
     def _checkpoint(self) -> int:
         """The version of the last checkpoint of the log."""
@@ -157,9 +182,23 @@ class LakeTable:
         assert self._delta is not None
         end = self._delta.version() + 1
         names = [self._log_entry(version) for version in range(max(start, end - _MOST_CHECKED), end)]
-        for name, size in zip(names, self._storage.sizes(names), strict=True):
-            if size == 0:
-                raise ValueError(f"{name} is empty")
+        if 0 in self._storage.sizes(names):
+            raise ValueError("it is empty")
+
+    def _malformed(self) -> str:
+        """The first file of its log that is missing or malformed, for a message; empty if none is found."""
+        names = {file.name.rpartition("/")[2] for file in self.entries()}
+        versions = sorted(int(match[1]) for match in map(_ENTRY.fullmatch, names) if match)[-_MOST_CHECKED:]
+        for version in range(versions[0], versions[-1] + 1) if versions else ():
+            name = self._log_entry(version)
+            try:
+                lines = self._storage.read(name).splitlines()
+                if lines and all(isinstance(parsed(line), dict) for line in lines):
+                    continue
+            except (FileNotFoundError, ValueError):
+                pass
+            return f", {name.rpartition('/')[2]}"
+        return f", {LAST_CHECKPOINT}" if LAST_CHECKPOINT in names else ""
 
     def _created(self) -> DeltaTable:
         if self._storage.is_local:
@@ -170,7 +209,8 @@ class LakeTable:
                 self._uri,
                 table_schema(self.name),
                 partition_by=self._partition_by,
-                configuration={"delta.checkpointInterval": _CHECKPOINT_INTERVAL},
+                configuration={"delta.checkpointInterval": _CHECKPOINT_INTERVAL, _VERSION: str(LAKE_VERSION)},
+                raise_if_key_not_exists=False,
                 storage_options=dict(self._storage.options),
             )
         except DeltaError:
@@ -227,22 +267,19 @@ class LakeTable:
         self,
         run: int,
         files: Sequence[WrittenFile],
-        captures: Collection[int] = (),
-        endings: Collection[Ending] = (),
+        choose: Callable[[], list[Replacement]] | None = None,
         notes: Mapping[str, str] | None = None,
         *,
         after: int | None = None,
     ) -> bool:
-        """Add the files of a run and delete rows, in one transaction.
+        """Add the files of a run and replace others, in one transaction.
 
         Parameters
         ----------
         run : int
         files : sequence of WrittenFile
-        captures : collection of int
-            The numbers of captures whose rows are deleted.
-        endings : collection of Ending
-            The ends of captures whose rows are deleted.
+        choose : callable, optional
+            Writes the files that replace others.
         notes : mapping of str to str, optional
             What the history of the table has of the commit.
         after : int, optional
@@ -259,16 +296,17 @@ class LakeTable:
             A file is not there, or is not as it was written.
         """
         self._check(files)
-        metadata = {RUN: str(run), **(notes or {})}
-        properties = CommitProperties(metadata, app_transactions=[Transaction(_APPLICATION, run)])
+        self._add_columns()
+        metadata = {RUN: str(run), _ACT: "add" if choose is None else "replace", **(notes or {})}
 
         def is_next() -> bool:
             return self.run < run and after in (None, self.run)
 
         while is_next():
-            replacements = self.current(lambda: self._without(captures, endings))
+            properties = CommitProperties(metadata, app_transactions=[Transaction(_APPLICATION, run)])
+            replacements = [] if choose is None else self.current(choose)
             # Where files were gone, a newer version was read, and another process may have committed this run in it
-            if is_next() and self._transact(files, replacements, properties, data_change=True):
+            if is_next() and self._transact(files, replacements, properties):
                 return True
         return False
 
@@ -282,7 +320,7 @@ class LakeTable:
         """
         while merged := self.current(lambda: self._merged(size)):
             count = len(merged)
-            while merged and not self._transact([], merged, CommitProperties(), data_change=False):
+            while merged and not self._transact([], merged, CommitProperties({_ACT: "merge"})):
                 active = {file.path for file in self.files()}
                 # Another process may have replaced some of the files meanwhile
                 merged = [one for one in merged if active.issuperset(file.path for file in one.removed)]
@@ -305,27 +343,28 @@ class LakeTable:
     def replace(self, choose: Callable[[], list[Replacement]]) -> None:
         """Replace files by those that a function has written; again when the table has changed meanwhile."""
         while replacements := self.current(choose):
-            if self._transact([], replacements, CommitProperties(), data_change=True):
+            if self._transact([], replacements, CommitProperties({_ACT: "repair"})):
                 return
 
-    def _without(self, captures: Collection[int], endings: Collection[Ending]) -> list[Replacement]:
-        if not captures and not endings:
-            return []
-        return list(without(self._storage, self.name, self.files(), captures, endings))
-
     def _merged(self, size: int) -> list[Replacement]:
-        return [rewrite(self._storage, self.name, files) for files in bins(self.files(), size)]
+        return [rewrite(self._storage, self.name, files, self.schema) for files in bins(self.files(), size)]
 
     def files(self) -> list[ActiveFile]:
         """The files of the table."""
         active = self.active()
+        names = active.column_names
         columns = [
-            active[name].to_pylist() if name in active.column_names else [None] * len(active)
-            for name in ("path", "size_bytes", "partition.day", "min.capture", "max.capture", "num_records")
+            active[name].to_pylist() if name in names else [None] * len(active)
+            for name in ("path", "size_bytes", "partition.day", "num_records")
         ]
+        bounds = []
+        for bound in ("min.", "max."):
+            bounded = [name for name in (f"{bound}{column}" for column in _BOUNDS) if name in names]
+            rows = active.select(bounded).rename_columns([name.removeprefix(bound) for name in bounded]).to_pylist()
+            bounds.append(rows or [{} for _ in range(len(active))])
         return [
             ActiveFile(path, size, (NO_DAY if day is None else str(day)) if self._partition_by else None, *rest)
-            for path, size, day, *rest in zip(*columns, strict=True)
+            for path, size, day, *rest in zip(*columns, *bounds, strict=True)
         ]
 
     def current(self, read: Callable[[], list[Result]]) -> list[Result]:
@@ -344,29 +383,27 @@ class LakeTable:
                 # Another process may have replaced and deleted it
                 self.refresh()
                 if self.delta.version() == version:
-                    raise LakeError(f"{error.filename or error}: is missing; {mend(self._storage)}") from None
+                    raise LakeError(f"{error.filename or error}: is missing") from None
 
     def _transact(
         self,
         files: Sequence[WrittenFile],
         replacements: Sequence[Replacement],
         properties: CommitProperties,
-        *,
-        data_change: bool,
     ) -> bool:
         """Commit files and replacements; False if another process has committed something that rules it out.
 
         deltalake lets two transactions succeed that remove the same file when the first one removed it with
         ``data_change=False``, as OPTIMIZE does: the rows of the file would be doubled. So a commit that removes files
-        follows the version that it has read, with no retries; and it says ``data_change=True`` of the files that it
-        removes, so that a merge by another program that began before it is refused.
+        follows the version that it has read, with no retries; and it says ``data_change=True``, also of a merge, so
+        that a merge by another program that began before it is refused.
         """
         now = time.time_ns() // 1_000_000
         actions: list[AddAction | RemoveAction] = [_added(file, now) for file in files]
         for one in replacements:
             actions += [RemoveAction(file.path, True, now, file.size, _partition(file.day)) for file in one.removed]
             if one.added is not None:
-                actions.append(_added(one.added, now, data_change))
+                actions.append(_added(one.added, now))
         if replacements:
             properties.max_commit_retries = 0
             active = {file.path for file in self.files()}
@@ -377,16 +414,43 @@ class LakeTable:
             self.delta.create_write_transaction(
                 actions, "append", self.delta.schema(), self._partition_by,
                 commit_properties=properties,
-                post_commithook_properties=_NO_CLEANUP if data_change else None,
+                post_commithook_properties=None if replacements else _NO_CLEANUP,
             )  # fmt: skip
-        except CommitFailedError:
+        except CommitFailedError as error:
             self.refresh()
             if not self._is_stale:
-                raise
+                raise LakeError(f"{self.path}: cannot be committed to: {one_line(error)}") from None
             return False
         self._is_stale = True
         self._sync_log(before)
         return True
+
+    @property
+    def rows(self) -> int | None:
+        """How many rows the log says that the table has; None if it does not say."""
+        active = self.active()
+        counts: Any = active["num_records"] if "num_records" in active.column_names else pa.nulls(len(active))
+        return None if counts.null_count else sum(counts.to_pylist())
+
+    def foreign(self) -> list[tuple[int, str, list[str], list[str]]]:
+        """The commits of other writers that changed rows: version, operation, files removed and added."""
+        found = []
+        with self._readable():
+            history = self.delta.history()
+        for entry in reversed(history):
+            version = entry["version"]
+            if _ACT in entry or not self._storage.exists(self._log_entry(version)):
+                continue
+            removed: list[str] = []
+            added: list[str] = []
+            for line in self._storage.read(self._log_entry(version)).splitlines():
+                action = parsed(line)
+                for name, paths in (("remove", removed), ("add", added)):
+                    if name in action and action[name].get("dataChange", True):
+                        paths.append(str(action[name]["path"]))
+            if removed or added:
+                found.append((int(version), str(entry.get("operation", "?")), removed, added))
+        return found
 
     def active(self, version: int | None = None) -> pa.Table:
         """The files of the table: their paths, sizes and statistics.
@@ -412,11 +476,17 @@ class LakeTable:
 
     def version_of(self, run: int) -> int | None:
         """The newest version without anything of a later run; None when the log does not reach back so far."""
-        versions = sorted((entry["version"], int(entry.get(RUN, 0))) for entry in self.delta.history())
-        later = [version for version, number in versions if number > run]
-        if not later:
+        if self.run <= run:
             return self.delta.version()
-        return min(later) - 1 if min(later) > versions[0][0] else None
+        later = [entry["version"] for entry in self.delta.history() if int(entry.get(RUN, 0)) > run]
+        version = min(later, default=0) - 1
+        if version < 0:
+            return None
+        try:
+            # Entries that were cleaned up may have been of later runs, too
+            return version if (self.at_version(version).transaction_version(_APPLICATION) or 0) <= run else None
+        except DeltaError:
+            return None
 
     @property
     def path(self) -> str:
@@ -434,7 +504,7 @@ class LakeTable:
 
     def _check(self, files: Sequence[WrittenFile]) -> None:
         for file in files:
-            if not _WRITTEN.fullmatch(file.path) or file.table != self.name:
+            if not WRITTEN.fullmatch(file.path) or file.table != self.name:
                 raise LakeError(f"{self._storage.uri}: {file.path!r} is not the name of a file of {self.name}")
         sizes = self._storage.sizes([f"{self.name}/{file.path}" for file in files])
         for file, size in zip(files, sizes, strict=True):
@@ -475,9 +545,28 @@ def _is_inside(name: str) -> bool:
     )
 
 
+def _is_readable_as(found: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether values of a type can be read as another; lists and maps may name their items otherwise."""
+    if pa.types.is_struct(found) and pa.types.is_struct(wanted):
+        names = {found.field(at).name: found.field(at).type for at in range(found.num_fields)}
+        members = [wanted.field(at) for at in range(wanted.num_fields)]
+        return all(one.name not in names or _is_readable_as(names[one.name], one.type) for one in members)
+    if pa.types.is_map(found) and pa.types.is_map(wanted):
+        return _is_readable_as(found.key_type, wanted.key_type) and _is_readable_as(found.item_type, wanted.item_type)
+    if _is_list(found) and _is_list(wanted):
+        return _is_readable_as(found.field(0).type, wanted.field(0).type)
+    texts = (pa.string(), pa.large_string(), pa.string_view())
+    blobs = (pa.binary(), pa.large_binary(), pa.binary_view())
+    return found == wanted or any(found in kinds and wanted in kinds for kinds in (texts, blobs))
+
+
+def _is_list(type_: pa.DataType) -> bool:
+    return pa.types.is_list(type_) or pa.types.is_large_list(type_) or pa.types.is_list_view(type_)
+
+
 def _partition(day: str | None) -> dict[str, str | None]:
     return {} if day is None else {"day": None if day == NO_DAY else day}
 
 
-def _added(file: WrittenFile, now: int, data_change: bool = True) -> AddAction:
-    return AddAction(file.path, file.size, _partition(file.day), now, data_change, file.statistics)
+def _added(file: WrittenFile, now: int) -> AddAction:
+    return AddAction(file.path, file.size, _partition(file.day), now, True, file.statistics)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import pickle
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias
@@ -16,17 +17,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from msmqwire.capture import Checkpoint, checkpoints
-from msmqwire.capture.files.listing import is_compressed
+from msmqwire.capture.files.listing import SourceFile, is_compressed
 from msmqwire.capture.files.remote import StorageOptions
 from msmqwire.capture.files.sources import shown_name
 from msmqwire.capture.parquet import Compression
 from msmqwire.columns.arrow_arrays import binary, strings
 from msmqwire.errors import CaptureError
 from msmqwire.spark.executors import Sent
-from msmqwire.spark.lake.accounting import Decoded, Ending, Seam, SourceAccount
-from msmqwire.spark.lake.captures import CapturedFile
+from msmqwire.spark.lake.accounting import Decoded, SourceAccount
+from msmqwire.spark.lake.captures import CapturedFile, Identity, stored_fingerprint
 from msmqwire.spark.lake.dayfiles import DayFiles
-from msmqwire.spark.lake.growth import SMALLEST, digest_before, seam_name
+from msmqwire.spark.lake.places import deleted_here
 from msmqwire.spark.lake.schemas import FAULTS, file_columns
 from msmqwire.spark.lake.storage import Storage
 from msmqwire.spark.source.scan import Scan, ScanOptions
@@ -35,27 +36,35 @@ _Rows: TypeAlias = Iterator[tuple[str, pa.RecordBatch]]
 _Read: TypeAlias = Callable[[Scan, SourceAccount], _Rows]
 
 
-class Numbered(NamedTuple):
+class ToRead(NamedTuple):
     """A source to decode.
 
     Attributes
     ----------
     file : str
-    capture : int
-        The number of its capture.
-    lengths : list of int
-        Of small captures that it may have grown from.
     size : int
         Its bytes when the run began.
-    seam : str
-        The file with the seam where reading resumes; empty: it is read from its beginning.
+    identity : Identity or None
+        What its capture is known by; None where it cannot be read.
+    deletions : str
+        The places of rows that are left out, as ``places.packed`` has them, in Base64.
     """
 
     file: str
-    capture: int
-    lengths: list[int]
     size: int
-    seam: str = ""
+    identity: Identity | None
+    deletions: str = ""
+
+    @classmethod
+    def of(cls, file: SourceFile, identity: Identity | None, deletions: bytes | None) -> ToRead:
+        """A file as the source of a capture."""
+        return cls(file.name, file.size, identity, base64.b64encode(deletions or b"").decode())
+
+    @classmethod
+    def parsed(cls, values: Sequence[Any]) -> ToRead:
+        """The source from JSON, which has lists in place of tuples."""
+        file, size, identity, deletions = values
+        return cls(file, size, None if identity is None else Identity(*identity), deletions)
 
 
 class Part(NamedTuple):
@@ -63,17 +72,17 @@ class Part(NamedTuple):
 
     Attributes
     ----------
-    source : Numbered
+    source : ToRead
     resume, stop : str
-        The files with the checkpoints where it begins and ends; empty: where reading of the source begins, its end.
+        The files with the checkpoints where it begins and ends; ``resume`` is empty at the beginning of the source.
     """
 
-    source: Numbered
+    source: ToRead
     resume: str
     stop: str
 
 
-_ReadSource: TypeAlias = Callable[[Numbered, Scan, SourceAccount], _Rows]
+_ReadSource: TypeAlias = Callable[[ToRead, Scan, SourceAccount], _Rows]
 
 
 @dataclass(frozen=True)
@@ -153,28 +162,27 @@ class Decoding:
     marks: str | None = None
     digest: bool = False
 
-    def __call__(self, sources: Sequence[Numbered]) -> Decoded:
-        """Decode the sources, or what is new of those that have grown.
+    def __call__(self, sources: Sequence[ToRead]) -> Decoded:
+        """Decode the sources.
 
         Raises
         ------
         CaptureError, DecodeError
             In mode FAILFAST, for whatever cannot be decoded or read. Otherwise the accounts say what is wrong.
         """
-        return self._decoded([Numbered(*source) for source in sources], self._whole, len(sources))
+        return self._decoded([ToRead.parsed(source) for source in sources], self._whole, len(sources))
 
     def part(self, part: Part) -> Decoded:
         """Decode a part of a source; the account is that of the part."""
-        given, begin, end = part
-        source = Numbered(*given)
-        resume = self._checkpoint(begin) if begin else resume_at(self.storage, source)
-        stop = self._checkpoint(end) if end else None
-        return self._decoded([source], partial(self._between, resume=resume, stop=stop), 0 if end else 1)
+        source, begin, end = part
+        resume = self._checkpoint(begin) if begin else None
+        read = partial(self._between, resume=resume, stop=self._checkpoint(end))
+        return self._decoded([ToRead.parsed(source)], read, 0 if begin else 1)
 
     def _checkpoint(self, name: str) -> Checkpoint:
         return Checkpoint.from_bytes(self.storage.read(name))
 
-    def _decoded(self, sources: Sequence[Numbered], read: _ReadSource, captures: int) -> Decoded:
+    def _decoded(self, sources: Sequence[ToRead], read: _ReadSource, captures: int) -> Decoded:
         unreadable: dict[str, SourceAccount] = {}
         while True:
             name = uuid.uuid4().hex
@@ -192,7 +200,7 @@ class Decoding:
 
     def _written(
         self,
-        sources: Sequence[Numbered],
+        sources: Sequence[ToRead],
         read: _ReadSource,
         name: str,
         unreadable: Mapping[str, SourceAccount],
@@ -206,7 +214,7 @@ class Decoding:
                 for writer in writers.values():
                     stack.enter_context(writer)
                 accounts = [
-                    unreadable.get(source.file) or self._account(source, partial(read, source), writers, name)
+                    unreadable.get(source.file) or self._account(source, partial(read, source), writers)
                     for source in sources
                 ]
         except BaseException:
@@ -214,9 +222,9 @@ class Decoding:
             raise
         return Decoded(accounts, [file for writer in writers.values() for file in writer.files])
 
-    def _account(self, source: Numbered, read: _Read, writers: Mapping[str, DayFiles], name: str) -> SourceAccount:
-        """Write the rows of a source, and complete its account; the names of the files begin with ``name``."""
-        account = SourceAccount(source.file, source.capture)
+    def _account(self, source: ToRead, read: _Read, writers: Mapping[str, DayFiles]) -> SourceAccount:
+        """Write the rows of a source, and complete its account."""
+        account, deletions = SourceAccount(source.file, source.identity), base64.b64decode(source.deletions)
         written = False
         for table, batch in self._rows(account, read):
             if not len(batch):  # messages without notifications
@@ -225,26 +233,21 @@ class Decoding:
             if batch.column("fault").null_count < len(batch):
                 rows["faults"] = fault_rows(batch, table)
             for of_table, some in rows.items():
-                writers[of_table].write(some, account.capture)
-                if account.seam is not None:
-                    account.seam.ending.take(of_table, some)
+                if deletions:
+                    kept: Any = pc.invert(deleted_here(some, of_table, deletions))
+                    count, some = len(some), some.filter(kept)
+                    account.deleted[of_table] = account.deleted.get(of_table, 0) + count - len(some)
+                if len(some):
+                    writers[of_table].write(some, account.capture or "")
             times: Any = pc.min_max(batch.column("time"))
             account.seen(times["min"].value, times["max"].value)
             written = True
         if account.problem is None:
-            return self._completed(account, source, name)
+            return account
         unread = account.unread_because(account.problem)
         if written:
             raise _PartlyWrittenError(unread)
         return unread
-
-    def _completed(self, account: SourceAccount, source: Numbered, name: str) -> SourceAccount:
-        """The account of a source, with what was read before of one that has grown; the seam is kept in the lake."""
-        if account.seam is None:
-            return account
-        account.seam = replace(account.seam, ending=replace(account.seam.ending, file=name))
-        # The parts of a source that was split are joined first
-        return account if account.key is None else with_seam(self.storage, account, source)
 
     def _rows(self, account: SourceAccount, read: _Read) -> _Rows:
         """Read a source; its account is complete at the end, also where it cannot be read."""
@@ -260,45 +263,39 @@ class Decoding:
         elif self.options.mode == "FAILFAST":
             raise CaptureError(account.problem)
 
-    def _whole(self, source: Numbered, scan: Scan, account: SourceAccount) -> _Rows:
-        resume = resume_at(self.storage, source)
-        may_grow = source.size >= SMALLEST and not is_compressed(source.file, self.options.storage_options)
-        before_end = partial(self._before_end, scan, account) if may_grow else None
+    def _whole(self, source: ToRead, scan: Scan, account: SourceAccount) -> _Rows:
         with self._opened(source) as file:
             try:
-                yield from scan.rows(file, resume=resume, before_end=before_end)
+                yield from scan.rows(file)
             except CaptureError as error:
                 # A file that is no capture has a size and a digest, too
                 account.problem = str(error)
             file.finish()
             account.digest, account.bytes = file.digest, file.bytes
-            if account.problem is None:
-                account.identify(file.identity(scan.stats.bytes_read, source.lengths))
+        if account.problem is None and self.has_changed(source):
+            account.problem = f"{shown_name(source.file)}: has changed while it was read; the next run reads it"
+
+    def has_changed(self, source: ToRead) -> bool:
+        """Whether a source is not the one that was identified; it may have grown."""
+        try:
+            with CapturedFile(source.file, self.options.storage_options, source.size) as file:
+                return source.identity is None or stored_fingerprint(file) != source.identity.stored
+        except OSError:
+            return True
 
     def _between(
         self,
-        source: Numbered,
+        source: ToRead,
         scan: Scan,
         account: SourceAccount,
         resume: Checkpoint | None,
-        stop: Checkpoint | None,
+        stop: Checkpoint,
     ) -> _Rows:
-        if stop is None:
-            # Only the part after the last checkpoint has no end
-            assert resume is not None
-            self._before_end(scan, account, resume)
         with self._opened(source) as file:
             yield from scan.rows(file, resume=resume, stop=stop)
 
-    def _opened(self, source: Numbered) -> CapturedFile:
+    def _opened(self, source: ToRead) -> CapturedFile:
         return CapturedFile(source.file, self.options.storage_options, source.size, digest=self.digest)
-
-    def _before_end(self, scan: Scan, account: SourceAccount, checkpoint: Checkpoint) -> None:
-        """Note what was read up to a checkpoint; what follows are the rows of the end."""
-        read = replace(account)
-        read.take(scan.stats, scan.tables, scan.payloads)
-        before = digest_before(account.file, self.options.storage_options, checkpoint.offset)
-        account.seam = Seam(checkpoint, read, Ending(account.capture, ""), before)
 
 
 @dataclass(frozen=True)
@@ -308,23 +305,23 @@ class SplitCapture:
     Attributes
     ----------
     account : SourceAccount
-        What one pass over its frames found up to the last complete record, with the digest of what was read.
+        What one pass over its frames found, with the digest of what was read.
     checkpoints : list of str
-        The files with the checkpoints at which parts end; what is after the last one is a part as well.
-    source : Numbered
+        The files with the checkpoints at which parts end.
+    source : ToRead
     """
 
     account: SourceAccount
     checkpoints: list[str]
-    source: Numbered
+    source: ToRead
 
     @property
     def parts(self) -> list[Part]:
         """The parts to decode."""
-        return [Part(self.source, *places) for places in pairwise(["", *self.checkpoints, ""])]
+        return [Part(self.source, *places) for places in pairwise(["", *self.checkpoints])]
 
-    def joined(self, parts: Sequence[Decoded], storage: Storage) -> Decoded:
-        """The capture as decoded in these parts; its seam is kept in the lake.
+    def joined(self, parts: Sequence[Decoded]) -> Decoded:
+        """The capture as decoded in these parts.
 
         Raises
         ------
@@ -332,26 +329,19 @@ class SplitCapture:
             Their counts are not those that the pass found.
         """
         found = self.account
-        names = ("file", "capture", "key", "length", "grown_from", "digest", "bytes")
-        account = SourceAccount(**{name: getattr(found, name) for name in names})
-        accounts = [part.accounts[0] for part in parts]
-        for read in accounts:
+        account = SourceAccount(found.file, found.identity, digest=found.digest, bytes=found.bytes)
+        for part in parts:
+            (read,) = part.accounts
             if read.problem is not None:
                 return Decoded([found.unread_because(read.problem)], [])
-        for read in accounts[:-1]:
             account.add(read)
         account.agree(found)
-        end = accounts[-1]
-        assert end.seam is not None
-        account.seam = replace(end.seam, account=replace(account))
-        account.add(end)
-        files = [file for part in parts for file in part.files]
-        return Decoded([with_seam(storage, account, self.source)], files)
+        return Decoded([account], [file for part in parts for file in part.files])
 
 
 @dataclass(frozen=True)
 class CaptureSplitter:
-    """Splits large captures, and identifies them, in one pass over the frames of each.
+    """Splits large captures in one pass over the frames of each.
 
     Captures that cannot be split or read are left out.
 
@@ -372,12 +362,12 @@ class CaptureSplitter:
     size: int
     digest: bool = False
 
-    def __call__(self, sources: Sequence[Numbered]) -> list[SplitCapture]:
+    def __call__(self, sources: Sequence[ToRead]) -> list[SplitCapture]:
         """Split the sources."""
         splits = []
         for source in sources:
             try:
-                split = self._split(Numbered(*source))
+                split = self._split(ToRead.parsed(source))
             except (CaptureError, OSError):
                 # Decoding fails likewise, and reports it
                 continue
@@ -385,15 +375,15 @@ class CaptureSplitter:
                 splits.append(split)
         return splits
 
-    def _split(self, source: Numbered) -> SplitCapture:
-        account, options = SourceAccount(source.file, source.capture), self.options
+    def _split(self, source: ToRead) -> SplitCapture:
+        account, options = SourceAccount(source.file, source.identity), self.options
         names: list[str] = []
-        if is_compressed(source.file, options.storage_options):
+        if source.identity is None or is_compressed(source.file, options.storage_options):
             return SplitCapture(account, names, source)
-        folder, resume = f"{self.scratch}/{uuid.uuid4().hex}", resume_at(self.storage, source)
+        folder = f"{self.scratch}/{uuid.uuid4().hex}"
         with (
             CapturedFile(source.file, options.storage_options, source.size, digest=self.digest) as captured,
-            checkpoints(captured, self.size, options.payloads, resume=resume, final=False) as found,
+            checkpoints(captured, self.size, options.payloads) as found,
         ):
             for checkpoint in found:
                 names.append(f"{folder}/{len(names)}")
@@ -402,36 +392,7 @@ class CaptureSplitter:
             account.take(found.stats, {}, 0)
             captured.finish()
             account.digest, account.bytes = captured.digest, captured.bytes
-            account.identify(captured.identity(captured.bytes, source.lengths))
         return SplitCapture(account, names, source)
-
-
-def resume_at(storage: Storage, source: Numbered) -> Checkpoint | None:
-    """The checkpoint where reading of a source resumes; None: it is read from its beginning.
-
-    Raises
-    ------
-    CaptureError, OSError
-        Its seam is not there, or is malformed.
-    """
-    return Seam.from_bytes(storage.read(source.seam)).checkpoint if source.seam else None
-
-
-def with_seam(storage: Storage, account: SourceAccount, source: Numbered) -> SourceAccount:
-    """The account of a source, with what was read before of one that has grown; its seam is kept in the lake.
-
-    If the seam is lost, the next run reads the capture from its beginning.
-    """
-    seam, account.seam = account.seam, None
-    assert seam is not None
-    if source.seam:
-        before = Seam.from_bytes(storage.read(source.seam)).account
-        seam.account.prepend(before)
-        account = replace(account, bytes=account.length, new=account)
-        account.prepend(before)
-    with storage.create(seam_name(account.capture, account.length)) as file:
-        file.write(seam.to_bytes())
-    return account
 
 
 def fault_rows(batch: pa.RecordBatch, table: str) -> pa.RecordBatch:

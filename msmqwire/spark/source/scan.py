@@ -5,7 +5,7 @@ The data source, the streams and the pipeline read through this module, so their
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Literal, get_args
@@ -111,29 +111,19 @@ class Scan:
         *,
         resume: Checkpoint | None = None,
         stop: Checkpoint | None = None,
-        before_end: Callable[[Checkpoint], None] | None = None,
     ) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """As ``batches``, but with the columns as ``read_tables`` returns them, for ``schema.convert``.
-
-        Of a capture that may grow, ``before_end`` is called with the checkpoint where reading resumes once it has; the
-        rows after that are those of its end.
-        """
+        """As ``batches``, but with the columns as ``read_tables`` returns them, for ``schema.convert``."""
         options, mode = self.options, self.options.mode
         needed = set() if mode == "PERMISSIVE" else _PLACE
         names = {table: {column.source for column in columns} | needed for table, columns in self.columns.items()}
         read = ReadOptions.of(
             options.read,
-            {"columns": names, "dictionaries": False, "resume": resume, "stop": stop, "final": before_end is None},
+            {"columns": names, "dictionaries": False, "resume": resume, "stop": stop},
         )
         with read_tables(source, options.tables, read) as reader:
             self.stats, self.tables = reader.stats, reader.tables
             yield from map(self._checked, reader)
             self.payloads = reader.payloads
-            if before_end is not None:
-                before_end(reader.checkpoint())
-                reader.finish()
-                yield from map(self._checked, reader)
-                self.payloads = reader.payloads
         if mode == "FAILFAST" and (problems := describe_problems(self.stats)):
             raise CaptureError(problems)
 
