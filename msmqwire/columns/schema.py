@@ -176,7 +176,7 @@ class Enumeration(DataType):
     def __post_init__(self) -> None:
         count = len(self.names)
         numbers = self.numbers or tuple(range(count))
-        dtype = np.dtype(np.uint8 if max(numbers, default=0) < 0xFF else np.uint16)
+        dtype: np.dtype[np.unsignedinteger] = np.dtype(np.uint8 if max(numbers, default=0) < 0xFF else np.uint16)
         vars(self).update(
             numbers=numbers,
             dtype=dtype,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
-from enum import StrEnum
+from enum import Enum, StrEnum
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from uuid import UUID
@@ -170,9 +170,9 @@ def _first(order: Iterable[tuple[_Named, Callable[[Any], Any]]], facts: Any) -> 
     return None
 
 
-def _first_of_each(order: tuple[tuple[Any, Callable[[Any], Any]], ...], facts: Any, count: int) -> NDArray[np.uint8]:
+def _first_of_each(order: tuple[tuple[Enum, Callable[[Any], Any]], ...], facts: Any, count: int) -> NDArray[np.uint8]:
     """The number of the first that holds for each of ``count`` messages or changes."""
-    members = tuple(type(order[0][0]))
+    members = list(type(order[0][0]))
     found = np.full(count, _NONE, np.uint8)
     for each, holds in order:
         found[(found == _NONE) & holds(facts)] = members.index(each)

@@ -67,7 +67,7 @@ def test_status_2_when_a_frame_is_damaged(tmp_path: Path) -> None:
 
 
 def test_what_is_not_read_is_named(tmp_path: Path) -> None:
-    """The status is 2 where the link type of frames is not read, or where nothing was read because of encapsulations."""
+    """The status is 2 where the link type of frames, or the encapsulation of all of them, is not read."""
     esp = build.ethernet(build.IPV4, build.ipv4(bytes(40), 50))
     path = tmp_path / "one.pcapng"
     path.write_bytes(build.pcapng([esp, esp]))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import datetime
 import copy
+import datetime
 import pickle
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -170,7 +170,9 @@ def assert_value(packet: Any) -> None:
 
 def rebuilt(packet: Any) -> Any:
     """The packet built from what it prints."""
-    return eval(repr(packet), {**vars(mqsd), **vars(mqcn), **vars(mqqb), **vars(formatname), "UUID": UUID, "datetime": datetime})
+    return eval(
+        repr(packet), {**vars(mqsd), **vars(mqcn), **vars(mqqb), **vars(formatname), "UUID": UUID, "datetime": datetime}
+    )
 
 
 @lru_cache(8)

@@ -209,7 +209,8 @@ def test_guids_as_objects() -> None:
     assert batch.equals("enterprise_id", first).tolist() == [True, False, False]
     assert not batch.equals("enterprise_id", UUID(bytes=GUIDS[:16])).any()
     nil = batch.equals("enterprise_id", UUID(int=0))
-    assert (nil.dtype, nil.tolist()) == (np.bool_, [False, False, False])
+    assert nil.dtype == np.bool_
+    assert nil.tolist() == [False, False, False]
     sessions = batches()["sessions"]
     assert sessions.equals("queue_manager", QUEUE).tolist() == [False, True, False, False]
 

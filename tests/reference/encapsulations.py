@@ -241,7 +241,7 @@ def is_packet_tap(rest: bytes) -> bool:
     if len(rest) < 12:
         return False
     size, following = struct.unpack_from("<II", rest)
-    return following == 1 and 108 <= size <= len(rest)
+    return bool(following == 1 and 108 <= size <= len(rest))
 
 
 def by_port(rest: bytes) -> Next:
