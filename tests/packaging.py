@@ -119,9 +119,12 @@ def check_missing(folder: Path, commands: Path, extra: str) -> None:
 
 
 def check_lowest(folder: Path, wheel: Path) -> None:
-    """The lowest declared versions of numpy and of the dependencies of extras are enough."""
+    """The lowest declared versions of numpy and of the dependencies of extras are enough.
+
+    Of versions that have a wheel for this Python: others would be built from their sources.
+    """
     commands = environment(folder, "lowest")
-    lowest = ("--resolution", "lowest-direct", "--requirement", str(ROOT / "pyproject.toml"))
+    lowest = ("--only-binary", ":all:", "--resolution", "lowest-direct", "--requirement", str(ROOT / "pyproject.toml"))
     install(folder, commands, *lowest)
     install(folder, commands, "--no-deps", str(wheel))
     check(folder, commands, installed.CORE)

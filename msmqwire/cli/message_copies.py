@@ -25,8 +25,8 @@ class MessageCopies:
 
     def __init__(self, path: str) -> None:
         self._path = path
-        with OutputErrors(path):
-            self._file = open(path, "ab")  # noqa: SIM115 - the process has it to its end
+        with OutputErrors(path), open(path, "ab"):
+            pass
 
     def write(self, messages: Sequence[UserMessage], reason: str = "") -> None:
         """Append messages, with a column ``reason`` if there is one; errors as in the constructor."""
@@ -41,7 +41,8 @@ class MessageCopies:
         rows = TABLES["messages"].decode_batch(packets).to_arrow(guid="text", dictionaries=False)
         if reason:
             rows = rows.append_column("reason", pa.array([reason] * len(rows)))
-        with OutputErrors(self._path):
-            write_table("json", Sink(self._file, self._path), rows.schema, [rows])
-            self._file.flush()
-            os.fsync(self._file.fileno())
+        # Closed each time: an open file keeps what a full disk refused, and its finalizer writes it again
+        with OutputErrors(self._path), open(self._path, "ab") as file, Sink(file, self._path) as sink:
+            write_table("json", sink, rows.schema, [rows])
+            sink.flush()
+            os.fsync(file.fileno())
