@@ -99,7 +99,7 @@ def test_the_directory_says_which_queues_are_transactional(
     ],
 )
 def test_names_that_no_message_would_match(option: str, name: str, reason: str) -> None:
-    assert reason in refused("receive", option, name)
+    assert reason in refused("receive", option, name, "--port", "0", "--seconds", "0.1")
 
 
 def test_the_directory_needs_its_queue_manager(tmp_path: Path) -> None:
