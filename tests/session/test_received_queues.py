@@ -108,6 +108,9 @@ def test_the_directory_needs_its_queue_manager(tmp_path: Path) -> None:
     assert "--queue-manager GUID" in refused("receive", "--directory", path)
     assert f"has the Identifier {ORDERS}" in refused("receive", "--directory", path, "--queue-manager", str(ORDERS))
     options = ("--directory", path, "--queue-manager", str(MACHINE))
+    nameless = tmp_path / "nameless.toml"
+    nameless.write_text(DIRECTORY.replace("computer_name = 'here'", "computer_name = ''"))
+    assert "no name of" in refused("receive", "--directory", nameless, "--queue-manager", str(MACHINE))
     assert "its path is unknown" in refused("receive", *options, "--queue", f"PUBLIC={OTHER}")
 
 
