@@ -155,7 +155,11 @@ def _public_queues(options: argparse.Namespace) -> PublicQueues:
     if options.queue_manager is None:
         raise CommandError("--directory needs the identifier of this queue manager in it: --queue-manager GUID")
     directory = open_directory(options.directory)
-    return PublicQueues(directory.queues_of(find_queue_manager(directory, options.queue_manager)))
+    machine = find_queue_manager(directory, options.queue_manager)
+    try:
+        return PublicQueues(directory.queues_of(machine))
+    except ValueError as error:
+        raise CommandError(f"{options.directory}: {error}") from None
 
 
 async def _receive(options: argparse.Namespace, output: MessageOutput | NotifiedQueues, **queues: Any) -> int:

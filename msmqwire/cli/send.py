@@ -340,11 +340,14 @@ class _Rows:
             row = _row(line)
             has_security = row.get("security_flags") is not None and not self._options.as_captured
             message = self._message(row, session, answers)
-            await session.send(message, name)
         except (EncodeError, FormatNameError, ValueError, TypeError, AttributeError) as error:
             return str(error)
         except KeyError as error:
             return f"{error} is missing"
+        try:
+            await session.send(message, name)
+        except EncodeError as error:
+            return str(error)
         self._without_security += has_security
         return None
 

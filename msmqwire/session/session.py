@@ -450,14 +450,13 @@ class Session(ABC):
         """[MS-MQQB] 3.1.5.8."""
         recoverable = message.delivery_mode == "recoverable"
         if message.transaction is not None and (problem := _malformed_transaction(message)):
-            self._close(CloseReason.MALFORMED_PACKET, f"malformed packet: {problem}", now)
+            self._close(CloseReason.MALFORMED_PACKET, f"malformed packet: {_name(message)}: {problem}", now)
             return
         foreign = data[QUEUE_MANAGER_ADDRESS] not in self._addresses
         if foreign and recoverable:
             self.incoming.pause(self.remote_queue_manager, self._address, now)
-            name = f"{message.source_queue_manager}\\{message.message_id}"
             detail = (
-                f"message {name} to {message.destination_queue} is for queue manager {message.queue_manager_address}, "
+                f"{_name(message)} is for queue manager {message.queue_manager_address}, "
                 f"this is {self.identifier}, and nothing is forwarded; sessions of the sender are closed for a minute"
             )
             self._close(CloseReason.NOT_FORWARDED, detail, now)
@@ -613,6 +612,10 @@ class Session(ABC):
         self.last_acked_recoverable_msg_seq_number = self.recoverable_message_received_count
         self._timers.pop(Timer.SESSION_ACK_SEND, None)
         return mqqb.encode(packet)
+
+
+def _name(message: mqqb.UserMessage) -> str:
+    return f"message {message.source_queue_manager}\\{message.message_id} to {message.destination_queue}"
 
 
 def _malformed_transaction(message: mqqb.UserMessage) -> str:

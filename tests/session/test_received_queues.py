@@ -99,7 +99,7 @@ def test_the_directory_says_which_queues_are_transactional(
     ],
 )
 def test_names_that_no_message_would_match(option: str, name: str, reason: str) -> None:
-    assert reason in refused("receive", option, name)
+    assert reason in refused("receive", option, name, "--port", "0", "--seconds", "0.1")
 
 
 def test_the_directory_needs_its_queue_manager(tmp_path: Path) -> None:
@@ -108,6 +108,9 @@ def test_the_directory_needs_its_queue_manager(tmp_path: Path) -> None:
     assert "--queue-manager GUID" in refused("receive", "--directory", path)
     assert f"has the Identifier {ORDERS}" in refused("receive", "--directory", path, "--queue-manager", str(ORDERS))
     options = ("--directory", path, "--queue-manager", str(MACHINE))
+    nameless = tmp_path / "nameless.toml"
+    nameless.write_text(DIRECTORY.replace("computer_name = 'here'", "computer_name = ''"))
+    assert "no name of" in refused("receive", "--directory", nameless, "--queue-manager", str(MACHINE))
     assert "its path is unknown" in refused("receive", *options, "--queue", f"PUBLIC={OTHER}")
 
 

@@ -225,6 +225,23 @@ def rejected(message_class: int, *arguments: str, host: str = "127.0.0.1", **opt
     return Done(done.returncode, done.stdout, done.stderr)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "asked", "queue"),
+    [
+        (("--wait", "reach"), (True, True, False, False), r"DIRECT=TCP:127.0.0.1\PRIVATE$\msmqwire_send"),
+        (("--wait", "receive"), (True, True, True, True), r"DIRECT=TCP:127.0.0.1\PRIVATE$\msmqwire_send"),
+        (("--admin-queue", r"a\acks"), (True, True, True, True), r"DIRECT=OS:a\acks"),
+        ((), (False, False, False, False), "None"),
+    ],
+)
+def test_the_answers_that_a_message_asks_for(arguments: tuple[str, ...], asked: tuple[bool, ...], queue: str) -> None:
+    """At a queue of the command on the session, unless another one is named; no answer comes here."""
+    (message,) = sent(1, *arguments, "--text", "x", "--timeout", "2").messages
+    reach = (message.positive_arrival_ack, message.negative_arrival_ack)
+    assert (*reach, message.positive_receive_ack, message.negative_receive_ack) == asked
+    assert str(message.admin_queue) == queue
+
+
 def test_a_rejected_message_is_a_dead_letter(tmp_path: Path) -> None:
     dead = tmp_path / "dead"
     done = rejected(0x8003, NAME, "--text", "x", "--wait", "reach", "--dead-letter", str(dead))

@@ -151,6 +151,9 @@ def test_malformed_numbers(message: UserMessage) -> None:
     end = opened()
     answers = end.give(tx(1), message, tx(2))
     assert end.closed is CloseReason.MALFORMED_PACKET
+    (closed,) = (event for event in end.events if isinstance(event, SessionClosed))
+    name = rf"malformed packet: message {PEER}\{message.message_id} to DIRECT=TCP:127.0.0.1\private$\orders: "
+    assert closed.detail.startswith(name)
     assert end.delivered == [101]
     assert answers[0] == SessionAck(SessionHeader(1, 1, 1))
     assert order_acks(answers) == [(1, 1, 0)]
