@@ -215,10 +215,13 @@ class FrameCounts:
         encrypted, unread : int
             Messages that the table ``notifications`` has no rows for: encrypted, or with faults.
         """
-        yield (
-            f"{counted(self.frames, 'frame')}: {_counted_rows(rows)}, {self.other:,} of other protocols, "
-            f"{self.malformed:,} malformed"
+        kinds = _counted(
+            (self.payloads, "datagram", ""), (self.segments, "segment", ""), (self.fragments, "fragment", "")
         )
+        unsupported = [f"{self.unsupported:,} not read"] if self.unsupported else []
+        others = [f"{self.other:,} of other protocols", *unsupported, f"{self.malformed:,} malformed"]
+        yield f"{counted(self.frames, 'frame')}: {', '.join([*kinds, *others])}"
+        yield _counted_rows(rows)
         yield from self._unsupported_links()
         for name, number in self.unsupported_encapsulations.items():
             yield f"{counted(number, 'frame')} in an encapsulation that is not read: {name}"
