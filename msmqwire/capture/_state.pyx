@@ -1,6 +1,7 @@
 """The state of a reader as bytes: its place in its file, open TCP streams, IP datagrams in fragments.
 
-    reader:      of the front of the file: size u16, CRC-32 u32; searching u8, where from u64; section
+    reader:      of the front of the file: size u16, CRC-32 u32; searching u8, where from u64; count u32 of packets
+                 that have numbers, and these; section
     section:     byte order u8, interfaces
     streams:     count u32, then each flow, the oldest first: Flow, part of a BaseHeader, part of a packet, Run, pieces,
                  those of a SYN that was not answered
@@ -19,7 +20,7 @@ from libc.stdlib cimport malloc
 from libc.string cimport memcpy, memset
 
 from msmqwire.capture.files._file_reader cimport FileReader
-from msmqwire.capture.files._pcapng cimport Interface
+from msmqwire.capture.files._pcapng cimport MOST_NUMBERED, Interface, Numbered
 from msmqwire.capture.frames._fragments cimport (
     COVERAGE_WORDS, LARGEST_DATAGRAM, MOST_ARRIVALS, MOST_DATAGRAMS, MOST_REPEATS, Datagram, Fragments,
     Repeat, free_fragments, put_newest,
@@ -58,6 +59,7 @@ LAYOUT: bytes = struct.pack(
 )
 _FRONT = struct.Struct("=HI")
 _SEARCH = struct.Struct("=?Q")
+_COUNT = struct.Struct("=I")
 
 
 # --- A place in a file ---
@@ -68,6 +70,30 @@ cdef bytes section_state(FileReader reader):
     cdef const char* interfaces = <const char*>reader.section.interfaces
     cdef size_t size = reader.section.count * sizeof(Interface)
     return bytes((reader.section.swapped,)) + (interfaces[:size] if size else b"")
+
+
+cdef bytes numbered_state(FileReader reader):
+    """The packets that have a number, in the order of their places."""
+    cdef list parts = []
+    cdef const Numbered* numbered = reader.section.numbered
+    cdef size_t i
+    for i in range(<size_t>MOST_NUMBERED if numbered != NULL else 0):
+        if numbered[i].interface:
+            parts.append((<const char*>&numbered[i])[:sizeof(Numbered)])
+    return _COUNT.pack(len(parts)) + b"".join(parts)
+
+
+cdef int set_numbered(FileReader reader, bytes state) except -1:
+    cdef const Numbered* saved = <const Numbered*><const char*>state
+    cdef size_t count = <size_t>len(state) // sizeof(Numbered)
+    cdef Numbered one
+    cdef size_t i
+    if count and reader.section.numbered == NULL:
+        raise malformed_state()
+    for i in range(count):
+        memcpy(&one, &saved[i], sizeof(Numbered))
+        reader.section.numbered[one.number & (MOST_NUMBERED - 1)] = one
+    return 0
 
 
 cdef int set_section(FileReader reader, bytes state) except -1:
@@ -85,7 +111,8 @@ def reader_state(FileReader reader) -> bytes:
     cdef bytes front = reader.front[:reader.next_record()]  # which will not change, even where the file grows
     lost_from = reader.lost_from if reader.searching else 0
     return (
-        _FRONT.pack(len(front), crc32(front)) + _SEARCH.pack(reader.searching, lost_from) + section_state(reader)
+        _FRONT.pack(len(front), crc32(front)) + _SEARCH.pack(reader.searching, lost_from) + numbered_state(reader)
+        + section_state(reader)
     )
 
 
@@ -97,7 +124,10 @@ def resume_reader(FileReader reader, seek: Callable[[int], None], uint64_t place
     CaptureError
         The state is of another file, or malformed.
     """
-    cdef Py_ssize_t section = _FRONT.size + _SEARCH.size
+    cdef Py_ssize_t numbered = _FRONT.size + _SEARCH.size + _COUNT.size
+    cdef Py_ssize_t section = numbered
+    if len(state) >= section:
+        section += _COUNT.unpack_from(state, numbered - _COUNT.size)[0] * <Py_ssize_t>sizeof(Numbered)
     if len(state) <= section or <size_t>(len(state) - section - 1) % sizeof(Interface):
         raise malformed_state()
     seek(place)
@@ -105,6 +135,7 @@ def resume_reader(FileReader reader, seek: Callable[[int], None], uint64_t place
     if len(reader.front) < size or crc32(reader.front[:size]) != checksum:
         raise CaptureError(f"{reader.name}: is not the file that the checkpoint is in: it begins with other bytes")
     reader.searching, reader.lost_from = _SEARCH.unpack_from(state, _FRONT.size)
+    set_numbered(reader, state[numbered:section])
     set_section(reader, state[section:])
     reader.carried = 0
     reader.short = reader.paused = False

@@ -43,6 +43,7 @@ class ReadKeywords(TypedDict, total=False):
     guid: GuidForm
     dictionaries: bool
     strict: bool
+    copies: bool
     limits: StreamLimits
     file_limits: FileLimits
     block_size: int
@@ -86,6 +87,9 @@ class ReadOptions:
         Enumerations, addresses, files and queues are dictionaries of their values in Arrow; if false, strings.
     strict : bool
         Report violations as faults.
+    copies : bool
+        Read a packet at each interface of pcapng where it was captured. By default it is read at the first: packets
+        with the same number (``epb_packetid``), as ``etl2pcapng`` writes for each component that ``pktmon`` watches.
     limits : StreamLimits
         The memory that TCP reassembly may use.
     file_limits : FileLimits
@@ -124,6 +128,7 @@ class ReadOptions:
     guid: GuidForm = "binary"
     dictionaries: bool = True
     strict: bool = False
+    copies: bool = False
     limits: StreamLimits = field(default_factory=StreamLimits)
     file_limits: FileLimits = field(default_factory=FileLimits)
     block_size: int = BLOCK_SIZE

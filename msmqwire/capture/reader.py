@@ -111,6 +111,7 @@ class Capture(ClosingIterator[Block]):
         ports = dict.fromkeys(TRANSPORTS, DEFAULT_PORTS) if options.ports is None else options.ports
         self._selection = PayloadSelection(ports, options.addresses, options.since, options.until)
         self._limits = options.file_limits
+        self._copies = options.copies
         columns = options.columns
         self._pool = Pool(options.block_size, columns if columns is None else tuple(columns), table=table)
         packets = DEFAULT_PACKETS if options.packets is None else options.packets
@@ -118,7 +119,7 @@ class Capture(ClosingIterator[Block]):
         self._streams = StreamTable(kinds, options.limits, int.from_bytes(os.urandom(8), "little"))
         # Rows of FRAMES do not depend on the streams, so any checkpoint will do
         reassembles = table is not FRAMES
-        reading = [sorted(ports[name]) for name in TRANSPORTS], kinds, options.limits
+        reading = [sorted(ports[name]) for name in TRANSPORTS], kinds, options.limits, options.copies
         self._part = Part(
             options.resume, options.stop, final=options.final, reading=repr(reading) if reassembles else None
         )
@@ -235,6 +236,8 @@ class Capture(ClosingIterator[Block]):
             if self._file.problem:
                 self.stats.add_truncated(self._file.name, reader.end, self._file.problem)
             self._file.close()
+        if reader.is_empty:
+            self.stats.empty_files += 1
         self.stats.bytes_read -= reader.end - reader.place
         self._file = self._reader = None
         self._last = reader
@@ -297,6 +300,7 @@ class Capture(ClosingIterator[Block]):
             growing=last and part.grows and not to_end,
             size=part.size if last and part.size is not None else END_OF_FILE,
             most_interfaces=self._limits.interfaces,
+            copies=self._copies,
             ready=file.ready,
         )
         if last and part.stop is not None and part.stop_inside:

@@ -215,10 +215,13 @@ class FrameCounts:
         encrypted, unread : int
             Messages that the table ``notifications`` has no rows for: encrypted, or with faults.
         """
-        yield (
-            f"{counted(self.frames, 'frame')}: {_counted_rows(rows)}, {self.other:,} of other protocols, "
-            f"{self.malformed:,} malformed"
+        kinds = _counted(
+            (self.payloads, "datagram", ""), (self.segments, "segment", ""), (self.fragments, "fragment", "")
         )
+        unsupported = [f"{self.unsupported:,} not read"] if self.unsupported else []
+        others = [f"{self.other:,} of other protocols", *unsupported, f"{self.malformed:,} malformed"]
+        yield f"{counted(self.frames, 'frame')}: {', '.join([*kinds, *others])}"
+        yield _counted_rows(rows)
         yield from self._unsupported_links()
         for name, number in self.unsupported_encapsulations.items():
             yield f"{counted(number, 'frame')} in an encapsulation that is not read: {name}"
@@ -316,12 +319,18 @@ class CaptureStats(FrameCounts):
     unread_streams : dict of str to int
         Streams of MSMQ in frames of other protocols and ports, the first 256 of a capture, by protocol and port
         (``"MSMQ on port 23"``, ``"SRMP over HTTP on port 80"``). Both directions of a connection are one.
+    copies : int
+        Frames among ``other`` whose packet was captured at another interface before, as its number says.
+    empty_files : int
+        Files of pcapng that have the header of a section and nothing after it.
     problems : list of Problem
         The first 100 problems of frames, files and streams.
     """
 
     bytes_read: int = 0
     unread_streams: dict[str, int] = field(default_factory=dict)
+    copies: int = 0
+    empty_files: int = 0
     problems: list[Problem] = field(default_factory=list)
 
     def report(
@@ -329,6 +338,16 @@ class CaptureStats(FrameCounts):
     ) -> Iterator[str]:
         """As ``FrameCounts.report``, and which streams of MSMQ were not read."""
         yield from super().report(rows, faults, encrypted=encrypted, unread=unread)
+        if self.copies:
+            yield (
+                f"{counted(self.copies, 'frame')} not read, whose packets were captured at another interface before: "
+                "--copies reads them"
+            )
+        if self.empty_files:
+            yield (
+                f"{counted(self.empty_files, 'file')} with the header of a section and no packets, as converters write "
+                "of a trace without packets: pktmon start needs --capture, netsh trace start capture=yes"
+            )
         for name, number in self.unread_streams.items():
             protocol, _, port = name.rpartition(_ON_PORT)
             if protocol == _MSMQ:
@@ -342,8 +361,13 @@ class CaptureStats(FrameCounts):
         if not isinstance(more, CaptureStats):
             return NotImplemented
         problems = [*self.problems, *more.problems][:MAX_PROBLEMS]
-        unread = add_counts(self.unread_streams, more.unread_streams)
-        both = CaptureStats(bytes_read=self.bytes_read + more.bytes_read, unread_streams=unread, problems=problems)
+        both = CaptureStats(
+            bytes_read=self.bytes_read + more.bytes_read,
+            unread_streams=add_counts(self.unread_streams, more.unread_streams),
+            copies=self.copies + more.copies,
+            empty_files=self.empty_files + more.empty_files,
+            problems=problems,
+        )
         both.count_in(self)
         both.count_in(more)
         return both

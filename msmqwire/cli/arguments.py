@@ -56,6 +56,13 @@ def add_ports(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_copies(parser: argparse.ArgumentParser) -> None:
+    """Add ``--copies``."""
+    parser.add_argument(
+        "--copies", action="store_true", help="read a packet at each interface (pktmon component) where it was captured"
+    )
+
+
 def add_ping(parser: argparse.ArgumentParser, text: str) -> None:
     """Add ``--ping`` and ``--ping-port``, which ``ping_port`` reads."""
     parser.add_argument("--ping", action="store_true", help=text)
@@ -69,7 +76,7 @@ def ping_port(options: argparse.Namespace) -> int | None:
 
 
 def add_selection(parser: argparse.ArgumentParser) -> None:
-    """Add the options that select payloads of captures: ``--ports``, ``--address``, ``--since`` and ``--until``."""
+    """Add the options that select payloads: ``--ports``, ``--address``, ``--since``, ``--until`` and ``--copies``."""
     add_ports(parser)
     parser.add_argument(
         "--address",
@@ -82,6 +89,7 @@ def add_selection(parser: argparse.ArgumentParser) -> None:
     )
     time = "ISO 8601, or 08:10 of the day when the capture begins, or -2h (d, h, m, s) from now; UTC without a zone"
     parser.add_argument("--since", type=moment, metavar="TIME", help=f"only payloads captured then or later: {time}")
+    add_copies(parser)
     parser.add_argument("--until", type=moment, metavar="TIME", help="only payloads captured before then")
 
 
@@ -91,7 +99,14 @@ def read_options(options: argparse.Namespace, files: Sequence[str], **others: An
 
     try:
         since, until = (_of_day(time, files) for time in (options.since, options.until))
-        return ReadOptions(ports=options.ports, addresses=options.addresses, since=since, until=until, **others)
+        return ReadOptions(
+            ports=options.ports,
+            addresses=options.addresses,
+            since=since,
+            until=until,
+            copies=options.copies,
+            **others,
+        )
     except ValueError as error:
         raise CommandError(str(error)) from None
 

@@ -28,7 +28,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from msmqwire.cli.arguments import add_format, add_ports, add_quiet, moment
+from msmqwire.cli.arguments import add_copies, add_format, add_ports, add_quiet, moment
 from msmqwire.cli.console import optional, print_json, printable, say
 from msmqwire.cli.counts import report
 from msmqwire.cli.enterprise import add_directory, open_directory
@@ -47,6 +47,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Add the options to the parser."""
     add_captures_or_lake(parser)
     add_ports(parser)
+    add_copies(parser)
     parser.add_argument(
         "--at", type=moment, metavar="TIME", help="only notifications until this time; UTC without a time zone"
     )

@@ -378,7 +378,10 @@ ETL = struct.pack("<I", 0x10000) + bytes(68) + b"\2\0\2\xc0" + bytes(100)
         (b"TRSNIFF data    \x1a" + bytes(40), "Network General Sniffer (DOS), not pcap or pcapng; convert it: editcap"),
         (b"iptrace 2.0" + bytes(40), "AIX iptrace 2, not pcap or pcapng; convert it: editcap one.cap"),
         (struct.pack("<IHH", 0xA1B2CD34, 2, 4) + bytes(40), "modified pcap, not pcap or pcapng; convert it: editcap"),
-        (ETL, "Event Tracing for Windows (.etl), not pcap or pcapng; convert it: etl2pcapng one.cap converted.pcapng"),
+        (
+            ETL,
+            "Event Tracing for Windows (.etl), not pcap or pcapng; convert it: etl2pcapng one.cap converted.pcapng, ",
+        ),
         (b"PK\3\4" + bytes(40), "a zip archive, not pcap or pcapng; extract the captures in it"),
     ],
 )

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import io
 import pickle
+import re
 from collections import Counter
 from dataclasses import fields
 from datetime import UTC, datetime
@@ -16,6 +18,8 @@ from msmqwire import capture
 from msmqwire.capture.frames._frame import REASONS
 from msmqwire.capture.options import ReadKeywords, ReadOptions, parse_ports, ports_text
 from msmqwire.capture.tcp._streams import StreamTable
+from tests.capture import build
+from tests.capture.build import segment
 
 PATH = Path(__file__).parents[2] / "examples" / "local-site.pcap"
 
@@ -172,3 +176,19 @@ def test_parse_ports() -> None:
     assert ports_text([1801, 20, 22, 21, 5, 6]) == "5-6, 20-22, 1801"
     assert ports_text(parse_ports("all")) == "1-65535"
     assert ports_text([]) == ""
+
+
+def test_the_classes_of_frames_add_up() -> None:
+    """Frames by class in the first line, and rows, of which a truncated datagram is one, in the second."""
+    frames = [build.plain(b"payload")] * 2 + [build.plain(b"payload")[:-3]] * 8 + [segment(b"", 1, 2), segment(b"")]
+    frames += [build.ethernet(build.IPV4, build.ipv4(bytes(8), fragment=0x2000)), build.ethernet(build.ARP, bytes(28))]
+    frames += [build.ethernet(build.IPV4, build.ipv4(bytes(40), 50))]
+    with capture.read_table(io.BytesIO(build.pcap(frames))) as reader:
+        assert sum(len(batch) for batch in reader) == 10
+    with capture.open(io.BytesIO(build.pcap(frames))) as blocks:
+        assert sum(map(len, blocks)) == 10
+    first, rows, *_ = blocks.stats.report({"topology": 10}, {})
+    assert first == "15 frames: 2 datagrams, 2 segments, 1 fragment, 1 of other protocols, 1 not read, 8 malformed"
+    numbers = [int(number) for number in re.findall(r"\d+", first)]
+    assert numbers[0] == sum(numbers[1:])
+    assert rows == "10 rows of topology"

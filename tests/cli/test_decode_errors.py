@@ -37,7 +37,7 @@ from tests.cli.support import (
 def test_status_0_when_all_is_decoded(printed: Path) -> None:
     done = msmqwire("decode", printed)
     assert done.returncode == 0
-    assert done.stderr.decode() == "3 frames: 3 rows of topology, 0 of other protocols, 0 malformed\n"
+    assert done.stderr.decode() == "3 frames: 3 datagrams, 0 of other protocols, 0 malformed\n3 rows of topology\n"
 
 
 def test_status_2_when_payloads_have_faults() -> None:
@@ -48,7 +48,8 @@ def test_status_2_when_payloads_have_faults() -> None:
             done.stderr.decode().splitlines() == []
             if quiet
             else [
-                "20 frames: 14 rows of topology, 5 of other protocols, 0 malformed",
+                "20 frames: 14 datagrams, 1 segment, 5 of other protocols, 0 malformed",
+                "14 rows of topology",
                 "1 segment of 1 stream, 0 packets",
                 "3 payloads with faults: bad_count 1, bad_flag 1, truncated 1",
             ]
@@ -61,7 +62,7 @@ def test_status_2_when_a_frame_is_damaged(tmp_path: Path) -> None:
     done = msmqwire("decode", path, "--table", "topology")
     text = done.stderr.decode()
     assert done.returncode == 2
-    assert text.splitlines()[0] == "8 frames: 3 rows of topology, 4 of other protocols, 1 malformed"
+    assert text.splitlines()[:2] == ["8 frames: 3 datagrams, 4 of other protocols, 1 malformed", "3 rows of topology"]
     assert f"{path}: at byte " in text
     assert from_json(done.stdout) == expected_rows(path)
 
@@ -73,7 +74,9 @@ def test_what_is_not_read_is_named(tmp_path: Path) -> None:
     path.write_bytes(build.pcapng([esp, esp]))
     done = msmqwire("decode", path)
     assert done.returncode == 2
-    assert done.stderr.decode().splitlines()[1:] == [
+    assert done.stderr.decode().splitlines() == [
+        "2 frames: 0 of other protocols, 2 not read, 0 malformed",
+        "0 rows of any table",
         "2 frames in an encapsulation that is not read: ESP",
         "nothing was read, since frames are in an encapsulation that is not read",
     ]
@@ -85,7 +88,7 @@ def test_what_is_not_read_is_named(tmp_path: Path) -> None:
     path.write_bytes(build.pcapng([esp]) + blocks)
     done = msmqwire("decode", path)
     assert done.returncode == 2
-    assert done.stderr.decode().splitlines()[1] == "1 frame of link type 195 (IEEE802_15_4_WITHFCS), not read"
+    assert done.stderr.decode().splitlines()[2] == "1 frame of link type 195 (IEEE802_15_4_WITHFCS), not read"
 
 
 def test_a_long_list_of_problems_is_truncated(tmp_path: Path) -> None:
@@ -98,7 +101,7 @@ def test_a_long_list_of_problems_is_truncated(tmp_path: Path) -> None:
     done = msmqwire("decode", path, "--table", "topology")
     lines = done.stderr.decode().splitlines()
     assert done.returncode == 2
-    assert lines[0] == "30 frames: 0 rows of topology, 0 of other protocols, 30 malformed"
+    assert lines[:2] == ["30 frames: 0 of other protocols, 30 malformed", "0 rows of topology"]
     assert sum("at byte" in line for line in lines) == 10
     assert lines[-1] == "... and 20 more problems"
 

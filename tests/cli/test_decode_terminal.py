@@ -47,7 +47,7 @@ def test_a_terminal_gets_a_table(printed: Path) -> None:
     _, said = child.communicate(timeout=_DEADLINE)
     text = terminal.text()
     assert child.returncode == 0
-    assert said.decode() == "3 frames: 3 rows of topology, 0 of other protocols, 0 malformed\n"
+    assert said.decode() == "3 frames: 3 datagrams, 0 of other protocols, 0 malformed\n3 rows of topology\n"
     assert _COLOUR.search(text)
     plain = _COLOUR.sub("", text)
     assert "\x1b" not in plain
@@ -114,7 +114,7 @@ def test_progress_is_for_a_terminal_where_no_rows_go(tmp_path: Path) -> None:
     assert child.wait(_DEADLINE) == 0
     text = terminal.text()
     assert "reading" in text
-    assert text.endswith("2,000 frames: 2,000 rows of topology, 0 of other protocols, 0 malformed\n")
+    assert text.endswith("2,000 frames: 2,000 datagrams, 0 of other protocols, 0 malformed\n2,000 rows of topology\n")
 
     # Rows on the terminal, or nobody to look at it: no progress
     terminal = Terminal()
@@ -129,7 +129,8 @@ def test_progress_is_for_a_terminal_where_no_rows_go(tmp_path: Path) -> None:
     assert child.stdin
     assert child.stderr
     slowly(data, child.stdin, 1.0)
-    assert child.stderr.read() == b"2,000 frames: 2,000 rows of topology, 0 of other protocols, 0 malformed\n"
+    said = b"2,000 frames: 2,000 datagrams, 0 of other protocols, 0 malformed\n2,000 rows of topology\n"
+    assert child.stderr.read() == said
     assert child.wait(_DEADLINE) == 0
 
 

@@ -103,7 +103,9 @@ def test_a_lake_says_what_its_captures_say(lake: Path, command: str, selection: 
 def test_a_replay_counts_the_faults_of_notifications_alone(lake: Path) -> None:
     status, _, said = run("replay", "--lake", lake)
     assert status == run("replay", LOCAL, OTHER, SESSION)[0] == 0
-    assert said.startswith("39 frames: 4 rows of notifications, 5 of other protocols, 0 malformed\n")
+    assert said.startswith(
+        "39 frames: 16 datagrams, 18 segments, 5 of other protocols, 0 malformed\n4 rows of notifications\n"
+    )
     assert "faults" not in said
 
 

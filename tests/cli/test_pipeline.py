@@ -53,7 +53,7 @@ def test_captures_become_a_lake(tmp_path: Path, spark: SparkSession) -> None:
     status, said, errors = run("pipeline", folder, "--lake", lake)
     assert (status, errors) == (1, "")  # one file is no capture
     assert "14 rows of topology" in said
-    assert "20 frames: 14 rows of topology, 5 of other protocols, 0 malformed" in said
+    assert "20 frames: 14 datagrams, 1 segment, 5 of other protocols, 0 malformed" in said
     assert "3 payloads with faults: " in said
     assert "note\ufffd[2J.txt: begins with 6e 6f" in said
     assert rows_of_lake(lake) == rows_of_captures(LOCAL, OTHER)

@@ -110,7 +110,7 @@ def test_a_selection_holds() -> None:
 def test_what_is_refused(tmp_path: Path) -> None:
     assert "may read its captures more than once" in refused("sql", "SELECT 1", "-")
     assert "file system operations are disabled" in refused("sql", "FROM read_text('/etc/passwd')", SESSION)
-    expected = "msmqwire: no table is called nope; there is topology, notifications, messages, sessions\n"
+    expected = "msmqwire: no table is called nope; there is topology, notifications, messages, sessions, connections\n"
     assert refused("sql", "FROM nope", SESSION) == expected
     assert "no table is called x y; there is topology" in refused("sql", 'FROM sessions JOIN "x y" ON true', SESSION)
     assert 'Referenced column "lable" not found' in refused("sql", "SELECT lable FROM messages", SESSION)

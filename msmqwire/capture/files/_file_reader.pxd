@@ -32,6 +32,8 @@ cdef class FileReader:
     cdef PcapFile pcap
     cdef Section section
     cdef Buffer interfaces
+    cdef bint copies           # packets that were captured at another interface are read again
+    cdef Buffer numbered       # the packets that have a number
     cdef Counts counts
     cdef Buffer data           # of the window that is being walked, None when the next is to be read
     cdef Window window

@@ -24,9 +24,11 @@ class FileReader:
         growing: bool = False,
         size: int = ...,
         most_interfaces: int = ...,
+        copies: bool = False,
         ready: Callable[[], bool] | None = None,
     ) -> None: ...
     place: Final[int]
+    is_empty: Final[bool]
     frames: Final[int]
     def next_block(self) -> Block | None: ...
     def end_here(self) -> None: ...

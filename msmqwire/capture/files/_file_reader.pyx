@@ -12,7 +12,8 @@ from libc.string cimport memcpy, memmove, memset
 from msmqwire.capture.files._blocks cimport FULL_BLOCK, Block, Pool, rows_of
 from msmqwire.capture.files._pcap cimport PCAP_HEADER, find_record, read_pcap_header, record_length, walk_pcap
 from msmqwire.capture.files._pcapng cimport (
-    Interface, block_length, find_block, is_frame, is_section, read_interface, read_section, walk_pcapng,
+    MOST_NUMBERED, Interface, Numbered, block_length, find_block, is_frame, is_section, read_interface, read_section,
+    walk_pcapng,
 )
 from msmqwire.capture.files.window cimport (
     FULL, INTERFACE, LARGEST_RECORD, LOST, MORE, SECTION, SKIP, Stop, Window, number,
@@ -60,7 +61,8 @@ cdef class FileReader:
     chooses the payloads that give rows; ``streams`` are the TCP streams of all files; ``stats`` receives the counts. Of
     a ``growing`` file the end is not known: reading ends before an incomplete record. The file ends after ``size``
     bytes, even if it has grown since. While ``ready`` returns true, the next read does not wait for data, and a block
-    with few payloads is filled from several windows; without it a block has the payloads of one window.
+    with few payloads is filled from several windows; without it a block has the payloads of one window. ``copies``:
+    packets that pcapng numbers are read at each interface, not only at the first.
 
     Attributes
     ----------
@@ -78,7 +80,7 @@ cdef class FileReader:
     def __init__(
         self, str name, read_into: Callable[[memoryview], int], PayloadSelection selection, Pool pool,
         StreamTable streams, stats: CaptureStats, *, bint last=True, bint growing=False, uint64_t size=END_OF_FILE,
-        size_t most_interfaces=FileLimits.interfaces, ready: Callable[[], bool] | None = None
+        size_t most_interfaces=FileLimits.interfaces, bint copies=False, ready: Callable[[], bool] | None = None
     ) -> None:
         self.name = name
         self.read_into = read_into
@@ -92,6 +94,7 @@ cdef class FileReader:
         self.growing = growing
         self.size = size
         self.section.most = most_interfaces
+        self.copies = copies
         self.stats = stats
         self.limit = END_OF_FILE
         self.carry = pool.carry  # one file of a pool is read at a time
@@ -111,6 +114,9 @@ cdef class FileReader:
         self.front = bytes(view[:min(self.carried, <size_t>FRONT)])
         if self.carried >= header and is_section(self.carry.data):
             self.pcapng = True
+            if not self.copies:
+                self.numbered = allocate_zeroed(MOST_NUMBERED * sizeof(Numbered))
+                self.section.numbered = <Numbered*>self.numbered.data
         elif self.carried >= header and read_pcap_header(self.carry.data, &self.pcap):
             self.carried -= header
             self.offset = header
@@ -125,6 +131,11 @@ cdef class FileReader:
     @property
     def place(self) -> int:
         return self.next_record()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the file, read to its end, is a section without interfaces and packets."""
+        return self.pcapng and self.ended and not (self.section.count or self.counts.frames)
 
     @property
     def frames(self) -> int:
@@ -454,6 +465,8 @@ cdef class FileReader:
         for i in range(counts.unread_count):
             stats.count_unread(counts.unread[i].kind, counts.unread[i].port)
         counts.unread_count = 0
+        stats.copies += counts.copies
+        counts.copies = 0
         memset(&counts.sums, 0, sizeof(counts.sums))
         counts.described = 0
         return 0

@@ -20,11 +20,22 @@ cdef struct Interface:
     int64_t nanoseconds    # if_tsoffset again
 
 
+cdef enum:
+    MOST_NUMBERED = 1024  # packets that are remembered by their number: copies come soon after each other
+
+
+# A packet that has a number, and where it was captured first.
+cdef struct Numbered:
+    uint64_t number
+    uint64_t interface     # and 1; 0: none
+
+
 cdef struct Section:
     bint swapped           # numbers are big-endian
     const Interface* interfaces
     size_t count
     size_t most            # interfaces that are kept
+    Numbered* numbered     # MOST_NUMBERED of them, by the low bits of the number; NULL: copies are read
 
 
 cdef bint is_frame(uint32_t kind) noexcept nogil

@@ -13,6 +13,7 @@ A section sets the byte order of its numbers and starts without interfaces; an i
 
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.string cimport memset
 
 from msmqwire.capture.files.dispatch cimport take_general, take_plain
 from msmqwire.capture.files.window cimport (
@@ -56,6 +57,7 @@ cdef enum:
     END_OF_OPTIONS = 0
     TIME_RESOLUTION = 9
     TIME_OFFSET = 14
+    PACKET_NUMBER = 5  # epb_packetid: the same wherever the packet was captured
 
 # The first second, on both sides of 1970, whose nanoseconds do not all fit in 64 bits
 cdef uint64_t SECONDS_END = 9223372036
@@ -133,6 +135,8 @@ cdef Stop read_section(Window* window, Section* section, Counts* counts) noexcep
     section.swapped = magic != BYTE_ORDER_MAGIC
     section.interfaces = NULL
     section.count = 0
+    if section.numbered != NULL:
+        memset(section.numbered, 0, MOST_NUMBERED * sizeof(Numbered))
     length = block_length(window, section)
     if length >= SECTION_FIXED and is_sound(block, length, left, section.swapped):
         window.position += length
@@ -180,13 +184,13 @@ cdef void read_interface(Window* window, const Section* section, Interface* inte
         if code == TIME_RESOLUTION and size == 1:
             interface.resolution = block[at]
         elif code == TIME_OFFSET and size == 8:
-            interface.seconds = seconds_at(block + at, section.swapped)
+            interface.seconds = long_number(block + at, section.swapped)
         at += (size + 3) & ~<size_t>3  # at most end, like which it is a multiple of 4
     set_resolution(interface)
     window.position += length
 
 
-cdef int64_t seconds_at(const uint8_t* source, bint swapped) noexcept nogil:
+cdef int64_t long_number(const uint8_t* source, bint swapped) noexcept nogil:
     cdef uint64_t first = number(source, swapped)
     cdef uint64_t second = number(source + 4, swapped)
     return <int64_t>(first << 32 | second if swapped else second << 32 | first)
@@ -356,6 +360,39 @@ cdef inline bint read_packet(
     return True
 
 
+cdef inline bint has_options(const Frame* frame, size_t length) noexcept nogil:
+    """Whether more than the frame is in an enhanced packet block."""
+    return length - PACKET_FIXED >= frame.size + 4
+
+
+cdef bint is_copy(
+    const Section* section, const uint8_t* block, size_t length, size_t captured, uint32_t interface
+) noexcept nogil:
+    """Whether the packet was captured at another interface before, as the number in its options says."""
+    cdef size_t end = length - 4
+    cdef size_t at = PACKET_FIXED - 4 + ((captured + 3) & ~<size_t>3)
+    cdef Numbered* known
+    cdef uint64_t packet
+    cdef uint32_t code
+    cdef size_t size
+    while section.numbered != NULL and 4 <= end - at:
+        code = short_number(block + at, section.swapped)
+        size = short_number(block + at + 2, section.swapped)
+        at += 4
+        if code == END_OF_OPTIONS or size > end - at:
+            break
+        if code == PACKET_NUMBER and size == 8:
+            packet = <uint64_t>long_number(block + at, section.swapped)
+            known = &section.numbered[packet & (MOST_NUMBERED - 1)]
+            if known.number == packet and known.interface:
+                return known.interface != <uint64_t>interface + 1
+            known.number = packet
+            known.interface = <uint64_t>interface + 1
+            break
+        at += (size + 3) & ~<size_t>3
+    return False
+
+
 cdef bint read_simple_packet(
     Frame* frame, const Section* section, const uint8_t* block, size_t length, Counts* counts
 ) noexcept nogil:
@@ -406,6 +443,12 @@ cdef inline Stop walk(
         if kind == ENHANCED_PACKET:
             frame.number += 1
             taken = read_packet(&frame, &current, block, length, number(block + 8, swapped), counts, swapped)
+            if wire_unlikely(taken and has_options(&frame, length)) and is_copy(
+                &current, block, length, frame.size, number(block + 8, swapped)
+            ):
+                counts.sums.other += 1
+                counts.copies += 1
+                taken = False
         elif kind == SIMPLE_PACKET:
             frame.number += 1
             taken = read_simple_packet(&frame, &current, block, length, counts)

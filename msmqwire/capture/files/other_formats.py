@@ -29,6 +29,11 @@ _FORMATS = (
     (b"PK\3\4", "a zip archive", _EXTRACT),
     (b"7z\xbc\xaf\x27\x1c", "a 7-Zip archive", _EXTRACT),
 )
+# pktmon records a packet at each component that it passes, and its own converter writes no component
+_EVENT_TRACE_ADVICE = (
+    "convert it: etl2pcapng {name} converted.pcapng, or one component (pktmon list), since with all each packet is "
+    "there several times: pktmon etl2pcap {name} --out converted.pcapng --component-id N"
+)
 _EVENT_TRACE = 0x48  # bytes of the header of a trace buffer; then the first event, which describes the trace
 
 
@@ -46,7 +51,7 @@ def not_a_capture(name: str, first: bytes) -> CaptureError:
         return CaptureError(f"{name}: is empty; expected a pcap or pcapng capture")
     found = next(((what, command) for magic, what, command in _FORMATS if first.startswith(magic)), None)
     if _is_event_trace(first):
-        found = "Event Tracing for Windows (.etl)", "convert it: etl2pcapng {name} converted.pcapng"
+        found = "Event Tracing for Windows (.etl)", _EVENT_TRACE_ADVICE
     if found is not None:
         what, command = found
         return CaptureError(f"{name}: is {what}, not pcap or pcapng; {command.format(name=name)}")

@@ -178,6 +178,7 @@ cdef struct Counts:
     FrameCounts sums   # not yet added to CaptureStats, like all that follows
     uint64_t[LINK_TYPES] unsupported_links
     uint64_t[UNSUPPORTED_KINDS] unsupported_encapsulations
+    uint64_t copies    # among the others
     size_t unread_count
     Unread[MOST_UNREAD] unread  # streams that were recognized
     size_t described

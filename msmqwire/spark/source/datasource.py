@@ -9,6 +9,8 @@
     ``connections``.
 ``ports``
     Read payloads of these ports, e.g. ``"1801,1802"``; default: the ports of the table's protocol.
+``copies``
+    ``true`` reads a packet at each interface of pcapng where it was captured.
 ``addresses``
     Addresses and networks, e.g. ``"10.20.1.0/24,2001:db8::1"``; the sender or the receiver must have one of them.
 ``since``, ``until``

@@ -308,6 +308,7 @@ def parse_object(text: str) -> dict[str, Any]:
 _PARSERS: dict[str, Callable[[str], Any]] = {
     "table": str.lower,
     "ports": parse_ports,
+    "copies": parse_bool,
     "addresses": parse_networks,
     "since": parse_time,
     "until": parse_time,
@@ -325,6 +326,6 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
     "failOnDataLoss": parse_bool,
 }
 # The fields of ReadOptions among them
-_OF_READING = ("ports", "addresses", "since", "until", "guid")
+_OF_READING = ("ports", "addresses", "since", "until", "copies", "guid")
 #: The options that an offset of a stream notes: storageOptions have secrets.
 OPTIONS = tuple(name for name in _PARSERS if name != "storageOptions")
