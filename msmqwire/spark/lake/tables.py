@@ -160,10 +160,15 @@ class LakeTable:
     def _readable(self) -> Iterator[None]:
         try:
             yield
+        except OSError as error:
+            self._delta = None
+            if error.filename is not None:
+                raise
+            raise LakeError(f"{self.path}: cannot be read: {one_line(error)}") from None
         except (DeltaError, ValueError) as error:
             self._delta = None
             if _OUT_OF_REACH.search(str(error)):
-                raise
+                raise LakeError(f"{self.path}: cannot be read: {one_line(error)}") from None
             raise LakeError(f"{self.path}: Delta cannot read its log{self._malformed()}: {one_line(error)}") from None
 
     def _checkpoint(self) -> int:
