@@ -183,7 +183,7 @@ def test_spark_reads_what_a_table_lacks(spark: SparkSession, tmp_path: Path) -> 
         trial = Path(shutil.copytree(root, tmp_path / str(step)))
         with pytest.raises(Stopped), stopped_at(step, stop):
             run(trial, SECOND)
-        if len(lake.history(trial)) == 2:
+        if len(lake.history(trial)) == 3:
             break
     before = read(trial, "topology")
     assert rows(lake.read(spark, trial, "topology")) == wanted(SECOND)
