@@ -15,7 +15,7 @@ FILES = [
     if path.suffix in endings
 ]
 NOT_USED = {
-    r"\b_?damaged": "malformed",
+    r"(?<!--skip-)\b_?damaged": "malformed",
     r"\bcut_files\b": "truncated_files",
     r"\bis no lake\b": "is not a lake",
     r"\b_?heard\b": "what was received, by its name",

@@ -246,8 +246,8 @@ class FrameCounts:
         yield from _counted(
             (
                 self.invalid_times,
-                "frame with a fraction of a second that is a second or more",
-                "frames with a fraction of a second that is a second or more",
+                "frame with a time that is not valid",
+                "frames with times that are not valid",
             ),
             (self.truncated_files, "compressed file not read to the end", "compressed files not read to the end"),
             (self.bytes_skipped, "byte skipped", "bytes skipped"),
@@ -307,7 +307,8 @@ class CaptureStats(FrameCounts):
         in the same place, where the first ones count.
     invalid_times : int
         Records of pcap files whose fraction of a second is a second or more, as nanoseconds are where the file declares
-        microseconds. Their time is the sum of their two fields.
+        microseconds: their time is the sum of their two fields. Packets of pcapng files with a time beyond the years
+        1677 to 2262: they have no time.
     truncated_files : int
         Compressed files that could not be read to their end; each is described in ``problems``, with the offset in the
         decompressed bytes where reading ended.

@@ -24,6 +24,7 @@ def add_captures_or_lake(parser: argparse.ArgumentParser) -> None:
     """Add captures and ``--lake``, which ``Inputs`` reads."""
     parser.add_argument("files", nargs="*", metavar="CAPTURE", help=CAPTURE_HELP)
     parser.add_argument("--lake", metavar="LAKE", help="a lake of msmqwire pipeline, in place of captures")
+    parser.add_argument("--skip-damaged", action="store_true", help="skip files of the lake that cannot be read")
 
 
 #: One thread reads and groups, which is most of the work: on two cores, two that decode saved no time.
@@ -114,6 +115,7 @@ def _lake_rows(options: argparse.Namespace, columns: Mapping[str, Collection[str
 
     chosen = read_options(options, [])
     selection = {"since": chosen.since, "until": chosen.until, "addresses": chosen.addresses}
+    selection["skip_damaged"] = options.skip_damaged
     for table, names in columns.items():
         wanted = list(dict.fromkeys([*names, "time_ns"]))
         for batch in lake.batches(options.lake, table, wanted, **selection):  # type: ignore[arg-type]
@@ -126,11 +128,12 @@ def _lake_counts(
     from msmqwire.spark import lake
     from msmqwire.spark.lake.scanning import totals
 
-    total, problems = totals(options.lake)
+    total, problems = totals(options.lake, skip_damaged=options.skip_damaged)
     unread = [f"not read: {problem}" for problem in problems]
     rows = {table: number for table, number in total.rows.items() if table in tables}
     faults: Mapping[str, int] = total.faults
-    if rows != total.rows:  # accounting adds up the faults of all tables
-        found = lake.batches(options.lake, "faults", ["table", "code"])
+    # Accounting adds up the faults of all tables, also deleted ones
+    if rows != total.rows or total.deleted:
+        found = lake.batches(options.lake, "faults", ["table", "code"], skip_damaged=options.skip_damaged)
         faults = Counter(row["code"] for batch in found for row in batch.to_pylist() if row["table"] in tables)
     return described(total, rows, faults, total.encrypted, total.unread, unread, payloads=payloads)

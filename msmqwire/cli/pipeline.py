@@ -86,7 +86,7 @@ def run(options: argparse.Namespace) -> int:
             raise CommandError(f"--tables {table}: no such table; there is {', '.join(TABLES)}")
     # Spark takes seconds to start
     try:
-        find_files(options.sources, recursive=options.recursive)
+        find_files(options.sources, recursive=options.recursive, empty=lambda _: None)
     except ValueError as error:
         raise CommandError(str(error)) from None
     Storage.of(options.lake)

@@ -43,7 +43,7 @@ def register(
     guid: SparkGuid = "text",
     form: Form = "arrow",
 ) -> None:
-    """Register the functions in the SQL of a session, and the data source ``msmq`` in case Spark did not find it.
+    """Register the functions in the SQL of a session, and the data source ``msmq`` where Spark does not find it.
 
     Parameters
     ----------
@@ -70,4 +70,17 @@ def register(
         spark.udtf.register(function, decoder_udtf(table, mode=mode, guid=guid))
     for function, order in _GUID_FUNCTIONS.items():
         spark.udf.register(function, guid_text_udf(form=form, mode=mode, order=order))
-    spark.dataSource.register(registered())
+    if not _finds_data_source(spark):
+        spark.dataSource.register(registered())
+
+
+def _finds_data_source(spark: SparkSession) -> bool:
+    """Whether Spark finds the data source by itself: one that is registered is started with the Python of executors."""
+    from pyspark.errors import PySparkException
+
+    try:
+        # Without a path it fails, if there is one
+        _ = spark.read.format("msmq").load().schema
+    except PySparkException as error:
+        return "DATA_SOURCE_NOT_FOUND" not in str(error)
+    return True

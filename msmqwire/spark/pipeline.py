@@ -88,8 +88,9 @@ class Summary(FrameCounts):
         Sources that are no captures or cannot be read.
     duplicates : list of str
         Sources whose content another source of this run has; it is in the lake once.
-    alike : list of str
-        Sources that were added though a capture of the lake begins with the same 64 KiB, and which.
+    notes : list of str
+        Sources that were added though a capture of the lake begins with the same 64 KiB, and which; folders without a
+        capture.
     deleted : Counter
         Rows that were older than ``retention_days``, by table.
     seconds : float
@@ -104,7 +105,7 @@ class Summary(FrameCounts):
     faults: Counter[str] = field(default_factory=Counter)
     problems: list[str] = field(default_factory=list)
     duplicates: list[str] = field(default_factory=list)
-    alike: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
     deleted: Counter[str] = field(default_factory=Counter)
     seconds: float = 0.0
 
@@ -140,7 +141,7 @@ class Summary(FrameCounts):
             lines.append(f"{counted(self.known, 'capture')} already in the lake")
         lines += (f"not read: {problem}" for problem in self.problems)
         lines += (f"the same content as another: {shown_name(file)}" for file in self.duplicates)
-        lines += self.alike
+        lines += self.notes
         if self.deleted.total():
             lines.append(f"{counted(self.deleted.total(), 'row')} deleted: older than the retention")
         return "\n".join(lines)
@@ -221,7 +222,8 @@ def run(
         if number is not None and number < 0:
             raise ValueError(f"{name}={number} is negative")
     options = _options(tables, mode, ports, storage_options)
-    files = find_files(sources, recursive=recursive, storage_options=storage_options)
+    folders: list[str] = []
+    files = find_files(sources, recursive=recursive, storage_options=storage_options, empty=folders.append)
     store = Lake(Storage.of(lake, lake_options), create=True)
     summary = _Run(spark, store, options, compression, digest, overwrite, progress).run(files)
     if retention_days is not None:
@@ -229,6 +231,7 @@ def run(
         summary.deleted = Counter(delete(lake, before=before, lake_options=lake_options))
     if vacuum_hours is not None:
         vacuum(lake, hours=vacuum_hours, lake_options=lake_options)
+    summary.notes += folders
     summary.seconds = time.monotonic() - started
     return summary
 
@@ -277,6 +280,8 @@ class _Run:
         self.planned_at = 0
         #: What the captures of files to read replace.
         self.grown_from: dict[str, list[Known]] = {}
+        #: The files whose captures replace others, which are committed after new captures.
+        self.replacing: set[str] = set()
         #: The places of rows of these files that were deleted.
         self.deletions: dict[str, bytes | None] = {}
         #: The captures that this run has decoded.
@@ -341,9 +346,11 @@ class _Run:
             before = known.capture(identity.capture)
             replaced = relation.grown_from if before is None else [*relation.grown_from, before]
             self.deletions[file.name] = united(one.deletions for one in replaced)
+            if replaced:
+                self.replacing.add(file.name)
             for one in known.same_beginning(identity):
                 if one not in relation.grown_from:
-                    self.summary.alike.append(
+                    self.summary.notes.append(
                         f"{shown_name(file.name)}: begins with the same 64 KiB as {one.file}, and differs later: added"
                     )
             planned.add(self._planned(file, identity))
@@ -397,9 +404,9 @@ class _Run:
         splits = self._split(files)
         changed = self._decode_parts(decoding, splits)
         left = [file for file in files if file.name not in splits or file.name in changed]
-        # Captures that replace others are committed later
+        # The captures of a task are committed together
         for replaces in (False, True):
-            some = [file for file in left if bool(self.grown_from.get(file.name)) == replaces]
+            some = [file for file in left if (file.name in self.replacing) == replaces]
             self._decode(decoding, list(pack(some, task_size(left))))
 
     def _decode(self, decoding: Decoding, parts: Sequence[Sequence[SourceFile]]) -> None:

@@ -289,7 +289,9 @@ class Pcapng(Reader):
                 self.malformed(at)
                 return
             link = self.interfaces[head[0]][0]
-            self.frame(at, block[28 : 28 + head[3]], link, self.time(head[0], head[1] << 32 | head[2]))
+            time = self.time(head[0], head[1] << 32 | head[2])
+            self.result.invalid_times += time is None
+            self.frame(at, block[28 : 28 + head[3]], link, time)
         elif kind == 3:
             if len(block) < 16 or not self.interfaces:
                 self.malformed(at)

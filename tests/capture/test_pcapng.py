@@ -97,7 +97,8 @@ def test_time_stamps(order: str, offset: int) -> None:
     """As exact arithmetic has them, rounded down; null where nanoseconds in 64 bits cannot say them."""
     for resolution in RESOLUTIONS:
         data = build.section(order) + build.interface(order, resolution=resolution, offset=offset)
-        rows, _ = read(data + b"".join(build.packet(FRAME, order, stamp=stamp) for stamp in STAMPS))
+        rows, stats = read(data + b"".join(build.packet(FRAME, order, stamp=stamp) for stamp in STAMPS))
+        assert stats.invalid_times == sum(row.time is None for row in rows)
         units = 2 ** (resolution & 0x7F) if resolution & 0x80 else 10**resolution
         for row, stamp in zip(rows, STAMPS, strict=True):
             exact = stamp * 10**9 // units + offset * 10**9
@@ -109,7 +110,8 @@ def test_time_stamps(order: str, offset: int) -> None:
 @pytest.mark.parametrize("resolution", [0, 6, 9, 12, 0x80 | 32])
 def test_offsets_that_no_time_can_have(offset: int, resolution: int) -> None:
     data = build.section() + build.interface(resolution=resolution, offset=offset)
-    rows, _ = read(data + b"".join(build.packet(FRAME, stamp=stamp) for stamp in STAMPS))
+    rows, stats = read(data + b"".join(build.packet(FRAME, stamp=stamp) for stamp in STAMPS), block_size=4096)
+    assert stats.invalid_times == sum(row.time is None for row in rows)
     units = 2**32 if resolution & 0x80 else 10**resolution
     for row, stamp in zip(rows, STAMPS, strict=True):
         fits = abs(stamp // units + offset) < 9_223_372_036

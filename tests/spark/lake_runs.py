@@ -44,6 +44,11 @@ PROCESSES.set_forkserver_preload([__name__])
 SCHEDULES = int(os.environ.get("MSMQWIRE_SCHEDULES", "16"))
 
 
+def batched(items: Iterable[tuple[str, int]], size: int) -> Iterator[list[tuple[str, int]]]:
+    left = list(items)
+    return (left[at : at + size] for at in range(0, len(left), size))
+
+
 def identity_of(file: str, rows: int) -> Identity:
     """The identity of a capture; one with more rows begins with one of the same name with fewer."""
     return Identity(f"{file} of {rows}", rows, file, file, [f"opening of {file}"], "")
@@ -126,9 +131,15 @@ def run(root: str | Path, captures: Captures, *, options: Mapping[str, str] | No
     lake.settle()
     note_deletions(lake)
     while new := [file for file, rows in captures.items() if not _holds(lake, file, rows)]:
-        groups = [
-            decoded(lake, {file: captures[file] for file in new[at : at + share]}) for at in range(0, len(new), share)
-        ]
+        groups = []
+        # Captures that replace others share no files with new ones
+        for grown in (False, True):
+            some = {
+                file: captures[file]
+                for file in new
+                if bool(lake.known.alike(identity_of(file, captures[file]), file)) == grown
+            }
+            groups += [decoded(lake, dict(part)) for part in batched(some.items(), share)]
         refused = lake.commit(groups, "snappy", relate)
         share = 1 if refused else share
 

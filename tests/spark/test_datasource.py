@@ -66,6 +66,15 @@ def test_paths(spark: SparkSession, tmp_path: Path) -> None:
     assert_rows(load(spark, f"file://{one}", "file string, frame bigint"), one)
 
 
+def test_a_data_source_that_spark_finds_stays(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another one in its place is started with the Python of executors, which the driver may not have."""
+    registered: list[object] = []
+    monkeypatch.setattr(type(spark.dataSource), "register", lambda _, source: registered.append(source))
+    msmq.register(spark)
+    assert not registered
+    assert_rows(load(spark, OTHER, "file string, frame bigint"), OTHER)
+
+
 def test_a_narrower_schema_gives_its_columns_in_its_order(spark: SparkSession) -> None:
     frame = load(spark, OTHER, "servers array<struct<name: string, ip: boolean, ipx: boolean>>, time_ns bigint")
     assert frame.columns == ["servers", "time_ns"]
@@ -282,7 +291,7 @@ from msmqwire.spark.lake.storage import Storage
 from msmqwire.spark.lake.tasks import Decoding, Stage
 from msmqwire.spark.source.scan import ScanOptions
 storage = Storage.of(sys.argv[1])
-text = json.dumps([[name, 1 << 20, identify(name, {})] for name in sys.argv[2:]]).encode()
+text = json.dumps([[name, 1 << 20, identify(name, {}), ""] for name in sys.argv[2:]]).encode()
 with storage.create("parts") as file:
     file.write(text)
 stage = Stage(storage, "parts", [0, len(text)], Decoding(storage, ScanOptions(tuple(TABLES)), "snappy"))

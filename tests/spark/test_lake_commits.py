@@ -37,10 +37,10 @@ from tests.spark.lake_runs import (
 from tests.spark.lakes import ALL_TABLES
 
 FIRST = {"a": 3, "b": 5, "c": 1, "d": 2}
-#: One has grown, and there are new ones; what shares files with it has not.
+#: One has grown, and there are new ones.
 SECOND = {**FIRST, "b": 8, "e": 4, "f": 1}
-#: The captures after each run: what is new comes first, what replaces others with what shares its files then.
-STATES = {1: FIRST, 2: {**FIRST, "f": 1}, 3: SECOND}
+#: The captures after each run: what is new comes first, then what replaces others.
+STATES = {1: FIRST, 2: {**FIRST, "e": 4, "f": 1}, 3: SECOND}
 MOST_STEPS = 400
 
 

@@ -139,3 +139,23 @@ def test_rows_that_another_program_has_deleted_are_not_read(
     assert sorted(root.rglob("*")) == before
     assert cli.main(["summary", "--lake", str(root)]) == 1
     assert re.search(message, capsys.readouterr().err)
+
+
+@pytest.mark.parametrize("damage", ["flip", "remove"])
+def test_damaged_files_are_skipped_where_that_is_wanted(
+    root: Path, damage: str, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    paths = active(root, "topology")
+    if damage == "flip":
+        flip(paths[0])
+    else:
+        paths[0].unlink()
+    rest = sum(pq.ParquetFile(path).metadata.num_rows for path in paths[1:])
+    with pytest.raises(LakeError, match=paths[0].name):
+        list(lakes.batches(root, "topology"))
+    assert sum(len(batch) for batch in lakes.batches(root, "topology", skip_damaged=True)) == rest
+    assert paths[0].name in caplog.text
+    assert cli.main(["summary", "--lake", str(root), "-q"]) == 1
+    assert cli.main(["summary", "--lake", str(root), "-q", "--skip-damaged"]) != 1
+    assert paths[0].name in capsys.readouterr().err
+    assert any(paths[0].name in problem for problem in lakes.check(root))

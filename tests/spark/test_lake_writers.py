@@ -252,3 +252,42 @@ def test_a_restore_that_is_stopped_in_any_step(root: Path, tmp_path: Path) -> No
         assert contents(trial) == expected(SECOND), step
         shutil.rmtree(trial)
     assert found == {True, False}
+
+
+@pytest.mark.long
+def test_the_feed_of_changes_nets_to_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Over runs with growth, merges, deletions, and an OPTIMIZE of deltalake; so does a reader of appends alone."""
+    monkeypatch.setattr("msmqwire.spark.lake.commit._MERGED", {10: 1 << 20})
+    root, captures = tmp_path / "lake", {"0": 3}
+    run(root, captures)
+    DeltaTable(root / "topology").alter.set_table_properties({"delta.enableChangeDataFeed": "true"})
+    first = DeltaTable(root / "topology").version() + 1
+    before = state(root)["topology"]
+    for number in range(1, 61):
+        captures |= {str(number): 2, str(number // 3): 3 + number}
+        run(root, captures)
+        if number % 9 == 4:
+            lakes.delete(root, where=f"frame = {number}")
+        if number % 20 == 7:
+            DeltaTable(root / "topology").optimize.compact()
+        if number % 25 == 11:
+            lakes.optimize(root)
+    net = before.copy()
+    feed = pa.table(DeltaTable(root / "topology").load_cdf(starting_version=first).read_all())
+    assert len(feed)
+    for change in feed.select(["file", "frame", "_change_type"]).to_pylist():
+        net[change["file"], change["frame"]] += {"insert": 1, "delete": -1}[change["_change_type"]]
+    assert +net == state(root)["topology"]
+    assert min(net.values()) == 0
+    assert lakes.check(root) == []
+    # A commit that only adds files has all rows of new captures, and none of any other
+    appended: Rows = Counter()
+    for entry in sorted((root / "topology" / "_delta_log").glob("*.json")):
+        lines = [json.loads(line) for line in entry.read_text().splitlines()]
+        if not any("remove" in line for line in lines):
+            for line in lines:
+                if "add" in line:
+                    rows = pq.read_table(root / "topology" / line["add"]["path"]).select(["file", "frame"])
+                    appended.update((row["file"], row["frame"]) for row in rows.to_pylist())
+    assert {(str(number), frame) for number in range(1, 61) for frame in range(2)} <= appended.keys()
+    assert set(appended.values()) == {1}

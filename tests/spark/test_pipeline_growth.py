@@ -107,7 +107,7 @@ def test_the_same_beginning_and_otherwise_different(tmp_path: Path) -> None:
     before = rows(lake)
     path.write_bytes(data[:75_000] + traffic(0, 6)[75_000:90_000])
     summary = pipeline.run(TASKS, path, lake)
-    assert (summary.sources, len(summary.alike)) == (1, 2)
+    assert (summary.sources, len(summary.notes)) == (1, 2)
     assert rows(lake) == before + wanted(path)
     assert pipeline.run(TASKS, [path, other], lake).known == 2
     assert lakes.check(lake) == []

@@ -362,3 +362,16 @@ def test_damage_anywhere(tmp_path: Path) -> None:
     assert len(readable) == summary.sources > 40
     for table in ("topology", "notifications", "messages", "sessions"):
         assert rows(lake, table) == wanted(*readable, table=table)
+
+
+def test_an_empty_folder_among_others_is_a_line(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    source = tmp_path / "a.pcap"
+    shutil.copy(LOCAL, source)
+    summary = pipeline.run(TASKS, [tmp_path / "empty", source], tmp_path / "lake")
+    assert (summary.sources, summary.problems) == (1, [])
+    assert f"no capture is in the folder '{tmp_path / 'empty'}'" in str(summary).splitlines()
+    with pytest.raises(FileNotFoundError, match="no capture is in the folder"):
+        pipeline.run(TASKS, tmp_path / "empty", tmp_path / "lake")
+    with pytest.raises(FileNotFoundError, match="gone"):
+        pipeline.run(TASKS, [tmp_path / "gone", source], tmp_path / "lake")

@@ -472,10 +472,12 @@ cdef inline Stop walk(
                     stop = FULL
                     break
                 if wire_unlikely(streams.waiting != NO_FLOW):
-                    block += length
                     stop = FULL
-                    break
+            if wire_unlikely(not frame.timed) and kind != SIMPLE_PACKET:
+                counts.sums.invalid_times += 1
         block += length
+        if wire_unlikely(stop == FULL):
+            break
     counts.frames = frame.number
     window.position = <size_t>(block - window.data)
     target.count = <size_t>(target.next - target.spans)

@@ -6,7 +6,7 @@ import errno
 import glob
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -87,6 +87,7 @@ def find_files(
     *,
     recursive: bool = False,
     storage_options: StorageOptions | None = None,
+    empty: Callable[[str], object] | None = None,
 ) -> tuple[SourceFile, ...]:
     """The files that several names stand for, as of ``files_at``, sorted by name, each once.
 
@@ -96,6 +97,8 @@ def find_files(
     recursive : bool
     storage_options : mapping, optional
         Keyword arguments of the file system of URIs, as for ``RemoteStore``.
+    empty : callable, optional
+        Called with a line for each folder without a capture, if other sources have captures: it is no error then.
 
     Raises
     ------
@@ -103,10 +106,23 @@ def find_files(
         As of ``files_at``; or no source was named.
     """
     several = (sources,) if isinstance(sources, (str, os.PathLike)) else sources
-    listed = (files_at(os.fspath(one), recursive=recursive, storage_options=storage_options) for one in several)
-    found = {file.name: file for files in listed for file in files}
+    found: dict[str, SourceFile] = {}
+    folders: list[FileNotFoundError] = []
+    for source in several:
+        one = os.fspath(source)
+        try:
+            files = files_at(one, recursive=recursive, storage_options=storage_options)
+        except FileNotFoundError as error:
+            if empty is None or not os.path.isdir(local_path(one)):
+                raise
+            folders.append(error)
+        else:
+            found |= {file.name: file for file in files}
     if not found:
-        raise FileNotFoundError("no capture was named")
+        raise folders[0] if folders else FileNotFoundError("no capture was named")
+    for folder in folders:
+        assert empty is not None
+        empty(str(folder))
     return tuple(sorted(found.values()))
 
 

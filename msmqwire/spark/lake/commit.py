@@ -390,8 +390,14 @@ class Lake:
             keys = [row.capture for row in captures]
             is_new = all(self._is_new(row, relate, overwrite_before) for row in captures)
             # A deletion since the captures were decoded
-            lacks = any(row.deletions != united(one.deletions for one in self._replaced(row)) for row in captures)
-            if not is_new or lacks or len(set(keys)) < len(keys) or not taken.isdisjoint(keys):
+            replaced = [[one for one in self._replaced(row) if one.is_capture] for row in captures]
+            is_stale = any(
+                row.deletions != united(one.deletions for one in rows)
+                for row, rows in zip(captures, replaced, strict=True)
+            )
+            # New captures are committed before those that replace others, for readers that skip commits of changes
+            is_mixed = any(replaced) and not all(replaced)
+            if not is_new or is_stale or is_mixed or len(set(keys)) < len(keys) or not taken.isdisjoint(keys):
                 refused.append(group)
                 continue
             taken.update(keys)

@@ -11,14 +11,12 @@ import os
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from msmqwire.capture import ReadOptions
-from msmqwire.insight.sql import SqlError, sandboxed
-from msmqwire.insight.sql import one_line as sql_line
 from msmqwire.spark.lake.commit import Lake
 from msmqwire.spark.lake.places import PLACE, packed, places, united, unlike
 from msmqwire.spark.lake.scanning import LakeScan, Selection, Within
@@ -173,7 +171,7 @@ class _Found:
                 if condition is not None and len(rows):
                     others.append(_texts(rows.combine_chunks().to_batches()[0], table))
         if condition is not None and not condition.bound:
-            raise SqlError(f"where: {condition.error}")
+            condition.refuse(condition.error)
 
     def _rows(self, table: str, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         captures = None if self.captures is None else pa.array(self.captures, pa.string())
@@ -197,9 +195,18 @@ class _Condition:
     def __init__(self, text: str) -> None:
         # A condition with a comment would hide what follows it
         self._select = f"SELECT coalesce((\n{text}\n), false) AS found FROM batch"
+        # It imports pandas
+        from msmqwire.insight.sql import sandboxed
+
         self._database = sandboxed()
         self.bound = False
-        self.error = ""
+        self.error: object = ""
+
+    def refuse(self, why: object) -> NoReturn:
+        """Raise the error of a condition that DuckDB refuses, or that is none."""
+        from msmqwire.insight.sql import SqlError, one_line
+
+        raise SqlError(f"where: {one_line(why) if isinstance(why, Exception) else why}") from None
 
     def binds(self, table: str) -> bool:
         """Whether the table has all columns of the condition."""
@@ -208,12 +215,12 @@ class _Condition:
         try:
             found = self._run(file_schema(table).empty_table())
         except duckdb.BinderException as error:
-            self.error = sql_line(error)
+            self.error = error
             return False
         except duckdb.Error as error:
-            raise SqlError(f"where: {sql_line(error)}") from None
+            self.refuse(error)
         if found.type != pa.bool_():
-            raise SqlError("where: is not a condition: it is neither true nor false")
+            self.refuse("is not a condition: it is neither true nor false")
         self.bound = True
         return True
 
@@ -224,9 +231,9 @@ class _Condition:
         try:
             found = self._run(pa.Table.from_batches([batch]))
         except duckdb.Error as error:
-            raise SqlError(f"where: {sql_line(error)}") from None
+            self.refuse(error)
         if len(found) != len(batch):
-            raise SqlError("where: is not a condition on one row")
+            self.refuse("is not a condition on one row")
         return found.combine_chunks()
 
     def _run(self, rows: pa.Table) -> Any:

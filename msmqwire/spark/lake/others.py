@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from msmqwire.errors import counted
 from msmqwire.spark.lake.commit import Lake
 from msmqwire.spark.lake.deleting import commit_deletions
-from msmqwire.spark.lake.places import places, unlike
+from msmqwire.spark.lake.places import PLACES, places, unlike
 from msmqwire.spark.lake.rewriting import places_in
 from msmqwire.spark.lake.schemas import LAKE_TABLES
 from msmqwire.spark.lake.storage import LakeError, LakeOptions, Storage
@@ -155,7 +155,7 @@ def _by_capture(read: list[pa.Table], name: str) -> Places:
     return {capture: pa.concat_tables(some) for capture, some in found.items()}
 
 
-_NONE = places(pa.table({}), "")
+_NONE = pa.Table.from_batches([], PLACES)  # empty_table imports pandas
 
 
 def _common(some: pa.Table, others: pa.Table | bytes) -> pa.Table:

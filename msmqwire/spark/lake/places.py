@@ -19,7 +19,8 @@ _NUMBERS = ("frame", "stream_offset", "index")
 _TYPES: dict[str, pa.DataType] = {
     "table": pa.string(), **dict.fromkeys(_NUMBERS, pa.int64()), "fault": pa.string()
 }  # fmt: skip
-_PLACES = pa.schema(_TYPES)
+#: The columns of places.
+PLACES = pa.schema(_TYPES)
 
 
 def places(rows: Any, table: str) -> pa.Table:
@@ -29,7 +30,7 @@ def places(rows: Any, table: str) -> pa.Table:
     fault: Any = pa.nulls(count, pa.string())
     if table == "faults":
         fault = _joined(*(rows[name].cast(pa.string()) for name in _OF_FAULT))
-    return pa.table([pa.repeat(table, count), *numbers, fault], schema=_PLACES)
+    return pa.table([pa.repeat(table, count), *numbers, fault], schema=PLACES)
 
 
 def packed(found: pa.Table, frames: int = 0) -> bytes:
@@ -37,12 +38,12 @@ def packed(found: pa.Table, frames: int = 0) -> bytes:
 
     Numbers that follow each other take almost no bytes.
     """
-    every = pa.Table.from_pylist([{"frame": frames}] if frames else [], schema=_PLACES)
+    every = pa.Table.from_pylist([{"frame": frames}] if frames else [], schema=PLACES)
     # The order of rows is that of the result
-    rows = pa.concat_tables([found, every]).group_by(_PLACES.names, use_threads=False).aggregate([])
+    rows = pa.concat_tables([found, every]).group_by(PLACES.names, use_threads=False).aggregate([])
     buffer = io.BytesIO()
     pq.write_table(
-        rows.sort_by([(name, "ascending") for name in _PLACES.names]),
+        rows.sort_by([(name, "ascending") for name in PLACES.names]),
         buffer,
         compression="zstd",
         use_dictionary=["table", "fault"],  # type: ignore[arg-type] # the stub knows no names
@@ -92,7 +93,7 @@ def unlike(found: pa.Table, others: pa.Table | bytes | None) -> pa.Table:
 
 def _keys(found: pa.Table, capture: Any) -> Any:
     """Each place as text."""
-    return _joined(capture, *(found[name].cast(pa.string()) for name in _PLACES.names))
+    return _joined(capture, *(found[name].cast(pa.string()) for name in PLACES.names))
 
 
 def _joined(*columns: Any) -> Any:

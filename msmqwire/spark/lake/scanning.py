@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import logging
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
@@ -23,6 +24,7 @@ from msmqwire.spark.lake.rewriting import parquet_file
 from msmqwire.spark.lake.schemas import file_schema, table_schema
 from msmqwire.spark.lake.storage import LakeError, LakeOptions, Storage
 
+_LOG = logging.getLogger(__name__)
 _NANOSECONDS = 10**9
 _DAY = 86_400 * _NANOSECONDS
 _BY_NAME = ("unsupported_links", "unsupported_encapsulations")
@@ -184,8 +186,10 @@ class LakeScan:
         """The columns of the table."""
         return table_schema(self.table)
 
-    def batches(self, columns: Collection[str] | None = None) -> Iterator[pa.RecordBatch]:
-        """The rows of the files; every column by default.
+    def batches(
+        self, columns: Collection[str] | None = None, *, skip_damaged: bool = False
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of the files; every column by default. With ``skip_damaged`` files that cannot be read are logged.
 
         Raises
         ------
@@ -221,9 +225,14 @@ class LakeScan:
                             else:
                                 arrays.append(pa.nulls(len(batch), field.type))
                         yield pa.RecordBatch.from_arrays(arrays, schema=wanted)
-            except FileNotFoundError:
-                path = f"{self.storage.path(self.table)}/{file.path}"
-                raise LakeError(f"{path}: is gone; a vacuum has deleted it since this read began") from None
+            except (FileNotFoundError, LakeError) as error:
+                problem = str(error)
+                if isinstance(error, FileNotFoundError):
+                    path = f"{self.storage.path(self.table)}/{file.path}"
+                    problem = f"{path}: is gone: it is lost, or a vacuum has deleted it since this read began"
+                if not skip_damaged:
+                    raise LakeError(problem) from None
+                _LOG.warning("skipped: %s", problem)
 
 
 @dataclass(frozen=True)
@@ -238,12 +247,15 @@ class Selection:
         Addresses and networks; the sender or the receiver is in one of them.
     captures : tuple of str or None
         Names, as the column ``file`` has them.
+    skip_damaged : bool
+        Skip files that cannot be read.
     """
 
     since: int | None = None
     until: int | None = None
     addresses: tuple[str, ...] = ()
     captures: tuple[str, ...] | None = None
+    skip_damaged: bool = False
 
     def check(self, table: str) -> None:
         """Refuse a selection of rows that a table cannot have.
@@ -278,7 +290,7 @@ class Selection:
         networks = [ip_network(name, strict=False) for name in self.addresses]
         ends = ("src", "dst") if networks else ()
         names = list(dict.fromkeys([*columns, *(name for name, _ in masks), *ends]))
-        for batch in scan.batches(names):
+        for batch in scan.batches(names, skip_damaged=self.skip_damaged):
             found = [mask(batch[name]) for name, mask in masks]
             if networks:
                 found.append(pc.or_(*(_is_in(batch[name], networks) for name in ends)))
@@ -295,6 +307,7 @@ def batches(
     until: datetime.datetime | int | None = None,
     addresses: Iterable[str] = (),
     captures: Iterable[str] | None = None,
+    skip_damaged: bool = False,
     lake_options: LakeOptions | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Read a table of a lake without Spark, as of one run; a table that a lake does not have has no rows.
@@ -314,6 +327,8 @@ def batches(
         Only rows whose sender or receiver has one of these addresses, or is in one of these networks.
     captures : iterable of str, optional
         Only rows of captures with these names, as the column ``file`` has them.
+    skip_damaged : bool
+        Skip files that are missing or cannot be read, with a warning in the log for each.
     lake_options : mapping of str to str, optional
         As in ``pipeline.run``.
 
@@ -335,7 +350,7 @@ def batches(
     """
     chosen = ReadOptions(since=since, until=until, addresses=tuple(addresses))
     names = None if captures is None else tuple(captures)
-    selection = Selection(chosen.since, chosen.until, tuple(chosen.addresses), names)
+    selection = Selection(chosen.since, chosen.until, tuple(chosen.addresses), names, skip_damaged)
     selection.check(table)
     scan = LakeScan.of(open_lake(lake, lake_options), table, selection.conditions(), run=run)
     yield from selection.rows(scan, scan.schema.names if columns is None else list(columns))
@@ -376,17 +391,20 @@ def _may_have(file: WrittenFile, conditions: Iterable[Within]) -> bool:
     return bool(len(_pruned(pa.table(columns), conditions)))
 
 
-def totals(lake: str | os.PathLike[str], *, lake_options: LakeOptions | None = None) -> tuple[SourceAccount, list[str]]:
+def totals(
+    lake: str | os.PathLike[str], *, skip_damaged: bool = False, lake_options: LakeOptions | None = None
+) -> tuple[SourceAccount, list[str]]:
     """The sums of the counts of all captures of a lake, and why other files cannot be read."""
     total, problems = SourceAccount(""), []
     names = [item.name for item in fields(FrameCounts)]
-    for batch in batches(lake, "accounting", lake_options=lake_options):
+    for batch in batches(lake, "accounting", skip_damaged=skip_damaged, lake_options=lake_options):
         for row in batch.to_pylist():
             if row["problem"] is not None:
                 problems.append(str(row["problem"]))
             elif row["duplicate_of"] is None:
                 counts: dict[str, Any] = {name: row[name] for name in (*names, "encrypted", "unread")}
-                maps = (*_BY_NAME, "rows", "faults")
-                counts |= {name: dict(row[name]) for name in maps} | {"streams": StreamStats(**row["streams"])}
+                maps = (*_BY_NAME, "rows", "faults", "deleted")
+                counts |= {name: dict(row[name] or ()) for name in maps} | {"streams": StreamStats(**row["streams"])}
                 total.add(SourceAccount(row["file"], **counts))
+    total.rows = {name: count - total.deleted.get(name, 0) for name, count in total.rows.items()}
     return total, problems

@@ -28,6 +28,7 @@ SCRATCH = "accounting/_scratch"
 _REQUESTS_AT_ONCE = 16
 _BUFFER = 1 << 20
 _MESSAGE_CHARACTERS = 160
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 # What deltalake 1.6 takes for an escape or a separator, or refuses, in paths of folders
 _MISREAD = re.compile(r"%[0-9A-Fa-f]{2}|[\\^|\x00-\x1f\x7f\ud800-\udfff]")
 
@@ -203,8 +204,8 @@ def parsed(text: bytes) -> Any:
 
 
 def one_line(error: Exception) -> str:
-    """The message of an error of a library in one short line; deltalake adds a backtrace."""
-    return shorten(str(error).split("\n   0: ")[0], _MESSAGE_CHARACTERS)
+    """The message of an error of a library in one short line; deltalake adds colours and a backtrace."""
+    return shorten(_COLOUR.sub("", str(error)).split("\n   0: ")[0], _MESSAGE_CHARACTERS)
 
 
 @lru_cache(maxsize=8)

@@ -160,10 +160,15 @@ class LakeTable:
     def _readable(self) -> Iterator[None]:
         try:
             yield
+        except OSError as error:
+            self._delta = None
+            if error.filename is not None:
+                raise
+            raise LakeError(f"{self.path}: cannot be read: {one_line(error)}") from None
         except (DeltaError, ValueError) as error:
             self._delta = None
             if _OUT_OF_REACH.search(str(error)):
-                raise
+                raise LakeError(f"{self.path}: cannot be read: {one_line(error)}") from None
             raise LakeError(f"{self.path}: Delta cannot read its log{self._malformed()}: {one_line(error)}") from None
 
     def _checkpoint(self) -> int:
@@ -393,10 +398,10 @@ class LakeTable:
     ) -> bool:
         """Commit files and replacements; False if another process has committed something that rules it out.
 
-        deltalake lets two transactions succeed that remove the same file when the first one removed it with
-        ``data_change=False``, as OPTIMIZE does: the rows of the file would be doubled. So a commit that removes files
-        follows the version that it has read, with no retries; and it says ``data_change=True``, also of a merge, so
-        that a merge by another program that began before it is refused.
+        Since https://github.com/delta-io/delta-rs/pull/3982 deltalake lets two transactions succeed that remove the
+        same file when the first one removed it with ``data_change=False``, as OPTIMIZE does: the rows of the file would
+        be doubled. So a commit that removes files follows the version that it has read, with no retries; and it says
+        ``data_change=True``, also of a merge, so that a merge by another program that began before it is refused.
         """
         now = time.time_ns() // 1_000_000
         actions: list[AddAction | RemoveAction] = [_added(file, now) for file in files]
