@@ -53,8 +53,9 @@ AFTERWORD = """\
 ## Codes of faults
 
 The `code` of a fault is one of these, in every table; `field` names the part of the packet by its name in the
-specification, `offset` is in bytes from the start of the payload. [Decoding](decoding.md),
-[Messages](messages.md) and [Change notifications](notifications.md) list the fields of each.
+specification, `offset` is in bytes from the start of the payload. `value` is the number that was read and `needed` the
+one that was needed, null where there is none. [Decoding](decoding.md), [Messages](messages.md) and
+[Change notifications](notifications.md) list the fields of each.
 
 | code | meaning |
 |---|---|

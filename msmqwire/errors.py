@@ -84,14 +84,28 @@ class DecodeError(MsmqWireError):
         Byte offset in the payload.
     detail : str
         What was needed and what was there, for people.
+    value : int or None
+        The number that was read: that of the field, or of the length or count that says how many bytes the field has.
+    needed : int or None
+        The number that was needed: bytes of the field, the bound of a count or a length, or the one right number.
     """
 
-    def __init__(self, code: str, field: str, offset: int, detail: str = "") -> None:
-        super().__init__(code, field, offset, detail)
+    def __init__(
+        self,
+        code: str,
+        field: str,
+        offset: int,
+        detail: str = "",
+        value: int | None = None,
+        needed: int | None = None,
+    ) -> None:
+        super().__init__(code, field, offset, detail, value, needed)
         self.code = code
         self.field = field
         self.offset = offset
         self.detail = detail
+        self.value = value
+        self.needed = needed
 
     def __str__(self) -> str:
         place = f"{self.code}: {self.field} at byte {self.offset}"

@@ -9,7 +9,7 @@ from msmqwire.columns._buffer cimport Buffer, allocate, allocate_zeroed, lasting
 from msmqwire.columns._convert cimport (
     fault_fields, guid_texts, swapped_guids, texts_at, texts_of, texts_of_names, widened, zeros,
 )
-from msmqwire.wire._fault cimport Fault
+from msmqwire.wire._fault cimport Fault, needed_of, no_number
 from msmqwire.wire._guid cimport GUID_SIZE
 from msmqwire.wire.cursor cimport load_u16, load_u64
 from msmqwire.wire.simd cimport wire_popcount
@@ -165,7 +165,7 @@ cdef ArrowNode distinct_node(
 cdef ArrowNode fault_node(
     const Fault* faults, size_t fault_count, size_t count, tuple field_names, bint dictionaries
 ):
-    """struct<code, field, offset>, null where there is no fault: the sparse faults spread over all rows."""
+    """struct<code, field, offset, value, needed>, null where there is no fault: the sparse faults in all rows."""
     cdef Py_ssize_t length = <Py_ssize_t>count
     cdef Py_ssize_t nulls = <Py_ssize_t>(count - fault_count)
     cdef Buffer validity = zeros((count + 7) // 8)
@@ -190,8 +190,32 @@ cdef ArrowNode fault_node(
         names_node("code", FAULT_CODE, codes, count, validity, nulls, FAULT_CODE.names, dictionaries),
         distinct_node("field", count, validity, nulls, places, texts_of(fields), dictionaries),
         arrow_node("offset", "I", length, validity, nulls, [offsets]),
+        number_node("value", faults, fault_count, count, False),
+        number_node("needed", faults, fault_count, count, True),
     ]
     return node
+
+
+cdef ArrowNode number_node(str name, const Fault* faults, size_t fault_count, size_t count, bint needed):
+    """A number of each fault, null where it has none."""
+    cdef Buffer validity = zeros((count + 7) // 8)
+    cdef Buffer numbers = zeros(count * sizeof(uint64_t))
+    cdef size_t found = 0
+    cdef uint64_t number
+    cdef uint32_t row
+    cdef size_t i
+    if fault_count:
+        validity = allocate_zeroed((count + 7) // 8)
+        numbers = allocate_zeroed(count * sizeof(uint64_t))
+        for i in range(fault_count):
+            row = faults[i].row
+            number = needed_of(faults + i) if needed else faults[i].value
+            if number != no_number():
+                validity.data[row >> 3] |= <uint8_t>(1 << (row & 7))
+                (<uint64_t*>numbers.data)[row] = number
+                found += 1
+    nulls = <Py_ssize_t>(count - found)
+    return arrow_node(name, "l", <Py_ssize_t>count, validity if nulls else None, nulls, [numbers])
 
 
 cdef ArrowNode violations_node(const uint32_t* bits, size_t count, Buffer validity, Py_ssize_t nulls, tuple names):

@@ -23,7 +23,7 @@ from msmqwire.columns._convert cimport (
 from msmqwire.columns._distinct cimport distinct_addresses, distinct_format_names
 from msmqwire.columns._payloads cimport Payloads
 from msmqwire.columns.payload_table cimport Whole
-from msmqwire.wire._fault cimport Fault, field_name
+from msmqwire.wire._fault cimport Fault, field_name, needed_of, number_or_none
 from msmqwire.wire._format_name cimport FormatName
 
 import numpy as np
@@ -94,7 +94,7 @@ cdef class Batch:
     >>> batch["servers"].values["name"].text(0)
     'nt4pec'
     >>> batch.fault(1)
-    FaultEntry(code='bad_type', field='Type', offset=1)
+    FaultEntry(code='bad_type', field='Type', offset=1, value=111, needed=None)
 
     Attributes
     ----------
@@ -329,12 +329,15 @@ cdef class Batch:
         """Why a row could not be decoded, or None."""
         _hold = Hold(self)
         check_row(self, row)
-        faults = self.faults
-        place = int(np.searchsorted(faults["row"], row))
-        if place == len(faults) or faults["row"][place] != row:
+        cdef const Fault* fault = <const Fault*>self.data("faults")
+        cdef size_t place = np.searchsorted(self.faults["row"], row)
+        if place == self.fault_count or fault[place].row != <uint32_t>row:
             return None
-        _, code, field, item, offset, _, _ = faults[place].item()
-        return FaultEntry(FAULT_NAMES[code], field_name(self.table.fields, field, item), offset)
+        fault += place
+        return FaultEntry(
+            FAULT_NAMES[fault.code], field_name(self.table.fields, fault.field, fault.item), fault.offset,
+            number_or_none(fault.value), number_or_none(needed_of(fault)),
+        )
 
     @property
     def violations(self) -> NDArray[np.uint32]:

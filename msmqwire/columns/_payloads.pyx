@@ -179,7 +179,7 @@ cdef class Payloads:
         --------
         >>> from msmqwire import mqsd
         >>> mqsd.decode_batch(Payloads.of([bytes.fromhex("0001000001020304")], lost=[44])).fault(0)
-        FaultEntry(code='incomplete', field='EnterpriseID', offset=4)
+        FaultEntry(code='incomplete', field='EnterpriseID', offset=4, value=None, needed=16)
         """
         if lost is not None:
             return of_incomplete(Payloads.of(payloads, offsets), lost)

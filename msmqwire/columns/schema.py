@@ -340,7 +340,9 @@ FORMAT_NAME = Scalar(
 )
 
 FAULT_CODE = Enumeration(FAULT_NAMES[1:], tuple(range(1, len(FAULT_NAMES))))
-FAULT = StructOf((("code", FAULT_CODE), ("field", Enumeration()), ("offset", UINT32)))
+FAULT = StructOf(
+    (("code", FAULT_CODE), ("field", Enumeration()), ("offset", UINT32), ("value", INT64), ("needed", INT64))
+)
 
 
 @dataclass(frozen=True)

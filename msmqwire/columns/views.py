@@ -26,6 +26,7 @@ FAULT_DTYPE = np.dtype(
         ("offset", "<u8"),
         ("needed", "<u8"),
         ("available", "<u8"),
+        ("value", "<u8"),
     ]
 )
 SPAN_DTYPE = np.dtype([("offset", "<u4"), ("length", "<u4")])
@@ -46,11 +47,16 @@ FORMAT_NAME_DTYPE = np.dtype(
 
 
 class FaultEntry(NamedTuple):
-    """Why one payload cannot be decoded: code, field by its name in the specification, byte offset in the payload."""
+    """Why one payload cannot be decoded: code, field by its name in the specification, byte offset in the payload.
+
+    ``value`` is the number that was read and ``needed`` the one that was needed, as of ``DecodeError``.
+    """
 
     code: str
     field: str
     offset: int
+    value: int | None = None
+    needed: int | None = None
 
 
 class Contents:

@@ -186,7 +186,7 @@ def parse_batch(
     >>> batch["queue"].text(0)
     'orders'
     >>> batch.fault(1)
-    FaultEntry(code='bad_text', field='QueueGuid', offset=7)
+    FaultEntry(code='bad_text', field='QueueGuid', offset=7, value=None, needed=None)
     >>> batch["port"]
     array([   0,    0, 8001], dtype=uint16)
     """

@@ -9,7 +9,9 @@ from libc.string cimport memchr, memcpy, memset, strlen
 
 from msmqwire.columns._convert cimport TextSpan
 from msmqwire.wire._address cimport AF_INET6, inet_pton
-from msmqwire.wire._fault cimport BAD_TEXT, BAD_TYPE, BAD_VALUE, TOO_LARGE, TRUNCATED, Fault, FaultCode, set_fault
+from msmqwire.wire._fault cimport (
+    BAD_TEXT, BAD_TYPE, BAD_VALUE, TOO_LARGE, TRUNCATED, Fault, FaultCode, no_number, set_fault_of
+)
 from msmqwire.wire._guid cimport GUID_TEXT_SIZE, HEX_VALUE, parse_guid
 
 cdef enum:
@@ -75,7 +77,7 @@ cdef int refuse_at(
     """Record that ``expected`` is not at ``offset``; always -1. At the end of the text the code is TRUNCATED."""
     if offset == scanner.size:
         code = TRUNCATED
-    return set_fault(scanner.fault, code, field, offset, expected, 0)
+    return set_fault_of(scanner.fault, code, field, offset, no_number(), expected, no_number())
 
 
 cdef int refuse(const Scanner* scanner, FaultCode code, Field field, Expected expected) noexcept nogil:

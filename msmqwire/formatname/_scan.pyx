@@ -103,7 +103,7 @@ def scan(
     while at <= size:
         if read_element(data, size, &at, options, &name, &fault) != 0:
             raise FormatNameError(
-                FAULT_NAMES[fault.code], FIELDS[fault.field], fault.offset, EXPECTED[fault.needed], text
+                FAULT_NAMES[fault.code], FIELDS[fault.field], fault.offset, EXPECTED[fault.available], text
             )
         names.append(parts_of(text, &name))
     return names

@@ -238,16 +238,25 @@ def anonymize_payload(payload: bytes, layout: str, pseudonyms: Pseudonyms, lost:
 
 
 def _outcome(layout: str, payload: bytes, lost: int) -> list[Any]:
-    """The fault and the violations of a payload; for a notification, of its body as well."""
+    """The fault and the violations of a payload; for a notification, of its body as well.
+
+    The number that was read may be a character of a name, which has a pseudonym.
+    """
     kind = TABLES["sessions" if layout == "ping" else layout]
     options = {"transport": "udp" if layout in ("topology", "ping") else "tcp"} if kind.takes_transport else {}
     columns = ["fault", "violations", *(("notification", "body") if layout == "messages" else ())]
     rows: Any = kind.decode_batch(Payloads.of([payload], lost=[lost]), columns=columns, **options).to_arrow()
-    found = [rows["fault"].to_pylist(), rows["violations"].to_pylist()]
+    found = [_places(rows["fault"]), rows["violations"].to_pylist()]
     if layout == "messages" and rows["notification"].to_pylist() == ["plain"]:
         changes: Any = mqcn.decode_batch([rows["body"][0].as_py()]).to_arrow()
-        found += [changes[name].to_pylist() for name in ("fault", "violations", "operation", "object")]
+        found.append(_places(changes["fault"]))
+        found += [changes[name].to_pylist() for name in ("violations", "operation", "object")]
     return found
+
+
+def _places(faults: Any) -> list[dict[str, Any] | None]:
+    """The faults without their numbers."""
+    return [fault and {name: fault[name] for name in ("code", "field", "offset")} for fault in faults.to_pylist()]
 
 
 def _rewritten(part: Part, data: bytes, sender: int, pseudonyms: Pseudonyms) -> bytes:

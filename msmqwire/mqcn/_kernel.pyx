@@ -10,7 +10,7 @@ from msmqwire.propvariant._codec cimport text_size, value_fault, value_layouts, 
 from msmqwire.wire.cursor cimport load_u16, load_u32
 from msmqwire.wire._fault cimport (
     BAD_COMMAND, BAD_COUNT, BAD_NAME, BAD_SIZE, BAD_TERMINATOR, BAD_TEXT, BAD_USE_GUID, BAD_VERSION, TRUNCATED,
-    UNKNOWN_PROPERTY, Fault, set_fault,
+    UNKNOWN_PROPERTY, Fault, set_fault, set_fault_of,
 )
 from msmqwire.wire._guid cimport GUID_SIZE, GUID_TEXT_SIZE, format_guid, parse_guid
 
@@ -113,7 +113,7 @@ cdef int update_fault(const uint8_t* data, size_t size, size_t at, Fault* fault)
     at += IDS_AT
     ids = data + at
     if 4 * <size_t>count > size - at:
-        return set_fault(fault, TRUNCATED, Field.PropertyId, at, 4 * count, size - at)
+        return set_fault_of(fault, TRUNCATED, Field.PropertyId, at, 4 * count, size - at, count)
     for k in range(count):
         if property_kind(load_u32(ids + 4 * k)) == KIND_NONE:
             set_fault(fault, UNKNOWN_PROPERTY, Field.PropertyId, at + 4 * k, 0, load_u32(ids + 4 * k))

@@ -26,7 +26,7 @@ from msmqwire.mqqb._kernel cimport (
 from msmqwire.mqqb.message._kernel cimport read_message
 from msmqwire.mqqb.message._queues cimport QueueLists
 from msmqwire.mqqb.session._kernel cimport read_session
-from msmqwire.wire._fault cimport BAD_SIGNATURE, Fault, set_fault
+from msmqwire.wire._fault cimport BAD_SIGNATURE, Fault, no_number, set_fault_of
 from msmqwire.wire._format_name cimport FormatName
 from msmqwire.wire.simd cimport wire_unlikely
 from msmqwire.wire._transport cimport Transports, accepted_transports, parse_transports, transport_at
@@ -182,7 +182,7 @@ cdef bint put_incomplete(
     lost = decoder.payloads.table.lost[row]
     if lost & UNFRAMED:
         if fault.field != <uint32_t>Field.PacketSize:  # of a BaseHeader with its signature
-            set_fault(fault, BAD_SIGNATURE, Field.BaseHeader, 0, PACKET_SIGNATURE, 0)
+            set_fault_of(fault, BAD_SIGNATURE, Field.BaseHeader, 0, PACKET_SIGNATURE, 0, no_number())
         return False
     if sessions:
         found = read_incomplete_session(

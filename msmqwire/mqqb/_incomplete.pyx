@@ -27,7 +27,8 @@ from msmqwire.mqqb.session._kernel cimport (
 )
 from msmqwire.wire.cursor cimport load_u16, load_u32
 from msmqwire.wire._fault cimport (
-    BAD_FLAG, BAD_SIGNATURE, BAD_SIZE, BAD_TYPE, BAD_VERSION, INCOMPLETE, TRUNCATED, Fault, is_lost, set_fault
+    BAD_FLAG, BAD_SIGNATURE, BAD_SIZE, BAD_TYPE, BAD_VERSION, INCOMPLETE, TRUNCATED, Fault, is_lost, set_fault,
+    set_fault_of,
 )
 
 
@@ -62,7 +63,7 @@ cdef void lack_end(const Packet* packet, size_t size, Fault* fault) noexcept nog
             size - packet.size if size > packet.size else 0,
         )
     else:
-        set_fault(fault, INCOMPLETE, Field.PacketSize, 8, packet.extent, size)
+        set_fault_of(fault, INCOMPLETE, Field.PacketSize, 8, packet.extent, size, packet.size)
 
 
 cdef void keep_cut_header(const uint8_t* data, Packet* packet, const Fault* fault, CutHeader* header) noexcept nogil:

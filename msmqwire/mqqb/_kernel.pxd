@@ -10,7 +10,7 @@ from msmqwire.mqqb.framing cimport (
 )
 from msmqwire.wire.cursor cimport load_u32
 from msmqwire.wire._fault cimport (
-    BAD_SIGNATURE, BAD_SIZE, BAD_VERSION, TOO_LARGE, TRUNCATED, Fault, set_fault
+    BAD_SIGNATURE, BAD_SIZE, BAD_VERSION, TOO_LARGE, TRUNCATED, Fault, set_fault, set_fault_of
 )
 from msmqwire.wire._format_name cimport FormatName
 from msmqwire.wire.simd cimport wire_unlikely
@@ -425,7 +425,9 @@ cdef inline int read_base_header(const uint8_t* data, size_t size, Packet* packe
         )
     packet_size = load_u32(data + PACKET_SIZE_AT)
     if wire_unlikely(packet_size < BASE_HEADER_SIZE):
-        return set_fault(fault, BAD_SIZE, Field.PacketSize, PACKET_SIZE_AT, BASE_HEADER_SIZE, packet_size)
+        return set_fault_of(
+            fault, BAD_SIZE, Field.PacketSize, PACKET_SIZE_AT, BASE_HEADER_SIZE, packet_size, packet_size
+        )
     if wire_unlikely(packet_size > LARGEST_PACKET):
         return set_fault(fault, TOO_LARGE, Field.PacketSize, PACKET_SIZE_AT, LARGEST_PACKET, packet_size)
     packet.size = packet_size
@@ -435,7 +437,7 @@ cdef inline int read_base_header(const uint8_t* data, size_t size, Packet* packe
             return set_fault(
                 fault, TRUNCATED, Field.SessionHeader, packet_size, SESSION_HEADER_SIZE, size - packet_size
             )
-        return set_fault(fault, TRUNCATED, Field.PacketSize, PACKET_SIZE_AT, packet.extent, size)
+        return set_fault_of(fault, TRUNCATED, Field.PacketSize, PACKET_SIZE_AT, packet.extent, size, packet_size)
     packet.sections[BASE] = data
     return 0
 

@@ -17,7 +17,7 @@ from libc.string cimport memcpy
 from msmqwire.columns._batch cimport DECODED
 from msmqwire.columns._convert cimport TextSpan
 from msmqwire.wire.cursor cimport load_u32, store_u32
-from msmqwire.wire._fault cimport BAD_COUNT, BAD_SIZE, BAD_VALUE, TRUNCATED, Fault, set_fault
+from msmqwire.wire._fault cimport BAD_COUNT, BAD_SIZE, BAD_VALUE, TRUNCATED, Fault, set_fault, set_fault_of
 from msmqwire.wire.simd cimport wire_find_in_block, wire_lowest_bit, wire_popcount, wire_unlikely
 from msmqwire.wire._transport cimport Transport
 
@@ -231,8 +231,9 @@ cdef inline int read_request(
                 fault, BAD_COUNT, Field.IPXNetworkCount, REQUEST_SIZE, MAX_NETWORKS if count else 1, count
             )
         if 4 * count > size - IPX_NETWORKS_AT:
-            return set_fault(
-                fault, TRUNCATED, Field.IPXNetworkNumberArray, IPX_NETWORKS_AT, 4 * count, size - IPX_NETWORKS_AT
+            return set_fault_of(
+                fault, TRUNCATED, Field.IPXNetworkNumberArray, IPX_NETWORKS_AT, 4 * count, size - IPX_NETWORKS_AT,
+                count,
             )
         packet.counts[IPX_NETWORKS] = count
         packet.items[IPX_NETWORKS] = data + IPX_NETWORKS_AT

@@ -6,7 +6,8 @@ from libc.string cimport memcpy, memset
 
 from msmqwire.wire.cursor cimport load_u16, load_u32
 from msmqwire.wire._fault cimport (
-    BAD_COUNT, BAD_FLAG, BAD_NAME, BAD_SIZE, BAD_TERMINATOR, BAD_TYPE, BAD_VALUE, TRUNCATED, Fault, is_lost, set_fault
+    BAD_COUNT, BAD_FLAG, BAD_NAME, BAD_SIZE, BAD_TERMINATOR, BAD_TYPE, BAD_VALUE, TRUNCATED, Fault, is_lost, set_fault,
+    set_fault_of,
 )
 
 memset(BLANK, 0, sizeof(BLANK))
@@ -57,18 +58,23 @@ cdef int reply_truncated(const uint8_t* data, size_t size, Fault* fault) noexcep
     servers_size = load_u32(data + DIRECTORY_SERVICE_SERVER_SIZE_AT)
     if servers_size & 1 or 0 < servers_size < SMALLEST_SERVER_ARRAY:
         # Whole code units, and at least those of one entry
-        return set_fault(
+        return set_fault_of(
             fault, BAD_SIZE, Field.DirectoryServiceServerSize, DIRECTORY_SERVICE_SERVER_SIZE_AT,
             max(<uint64_t>servers_size + (servers_size & 1), <uint64_t>SMALLEST_SERVER_ARRAY), servers_size,
+            servers_size,
         )
     at = REPLY_FIXED_SIZE
     if 16 * <size_t>count > size - at:
-        return truncated(fault, Field.ConnectedNetworkArray, at, 16 * <uint64_t>count, size)
+        return set_fault_of(
+            fault, TRUNCATED, Field.ConnectedNetworkArray, at, 16 * <uint64_t>count, size - at, count
+        )
     at += 16 * <size_t>count
     if 16 > size - at:
         return truncated(fault, Field.RespondingSiteID, at, 16, size)
     at += 16
-    return truncated(fault, Field.DirectoryServiceServerArray, at, servers_size, size)
+    return set_fault_of(
+        fault, TRUNCATED, Field.DirectoryServiceServerArray, at, servers_size, size - at, servers_size
+    )
 
 
 cdef bint read_incomplete(
@@ -137,7 +143,10 @@ cdef int ipx_form_truncated(
     count = load_u32(data + REQUEST_SIZE)
     if count == 0 or count > MAX_NETWORKS or 4 * <size_t>count <= size - IPX_NETWORKS_AT:
         return 0
-    return truncated(fault, Field.IPXNetworkNumberArray, IPX_NETWORKS_AT, 4 * <uint64_t>count, size)
+    return set_fault_of(
+        fault, TRUNCATED, Field.IPXNetworkNumberArray, IPX_NETWORKS_AT, 4 * <uint64_t>count, size - IPX_NETWORKS_AT,
+        count,
+    )
 
 
 cdef int server_array_fault(const uint8_t* array, size_t size, size_t at, Fault* fault) noexcept nogil:

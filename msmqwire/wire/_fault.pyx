@@ -1,6 +1,6 @@
 """Turn a fault that a kernel recorded into the exception that Python sees."""
 
-from libc.stdint cimport uint32_t
+from libc.stdint cimport uint32_t, uint64_t
 
 from msmqwire.errors import DecodeError
 from msmqwire.wire.codes import FAULT_NAMES
@@ -35,8 +35,13 @@ cdef str detail(const Fault* fault):
     return f"is 0x{fault.available:x}"
 
 
+cdef object number_or_none(uint64_t number):
+    return None if number == no_number() else number
+
+
 cdef object decode_error(const Fault* fault, tuple fields):
     """The DecodeError of a fault, with its field named from the protocol's own list."""
     return DecodeError(
-        FAULT_NAMES[fault.code], field_name(fields, fault.field, fault.item), fault.offset, detail(fault)
+        FAULT_NAMES[fault.code], field_name(fields, fault.field, fault.item), fault.offset, detail(fault),
+        number_or_none(fault.value), number_or_none(needed_of(fault)),
     )

@@ -100,7 +100,8 @@ def test_a_datagram_that_is_cut() -> None:
         rows = [row for batch in reader for row in batch.to_pylist()]
         stats = reader.stats
     assert [row["frame"] for row in rows] == [1, 2]
-    assert rows[1]["fault"] == {"code": "incomplete", "field": "RequestID", "offset": 20}
+    numbers = {"value": None, "needed": 16}
+    assert rows[1]["fault"] == {"code": "incomplete", "field": "RequestID", "offset": 20, **numbers}
     assert (rows[1]["enterprise_id"], rows[1]["request_id"]) == (rows[0]["enterprise_id"], None)
     assert (stats.payloads, stats.malformed) == (1, 1)
 
@@ -114,7 +115,13 @@ def test_a_notification_that_lost_its_session_header(tmp_path: Path) -> None:
     path = tmp_path / "x.pcap"
     path.write_bytes(build.pcap_header() + build.pcap_record(frame[:-10], original=len(frame)))
     rows = {name: batch.to_pylist() for name, batch in capture.read_tables(path)}
-    assert rows["messages"][0]["fault"] == {"code": "incomplete", "field": "SessionHeader", "offset": len(packet) - 16}
+    assert rows["messages"][0]["fault"] == {
+        "code": "incomplete",
+        "field": "SessionHeader",
+        "offset": len(packet) - 16,
+        "value": None,
+        "needed": 16,
+    }
     assert rows["messages"][0]["notification"] == "plain"
     whole = mqcn.decode_batch([body]).to_arrow().to_pylist()
     assert [row["object_guid"] for row in rows["notifications"]] == [row["object_guid"] for row in whole]

@@ -49,7 +49,13 @@ def test_one_row_for_a_stream_of_another_protocol(foreign: bytes, size: int) -> 
     sizes = [size] * (len(foreign) // size)
     (row,) = table([segment(b"", 0, SYN), *stream(foreign, *sizes)])
     frames = -(-len(foreign) // size)
-    assert row["fault"] == {"code": "bad_signature", "field": "BaseHeader", "offset": 0}
+    assert row["fault"] == {
+        "code": "bad_signature",
+        "field": "BaseHeader",
+        "offset": 0,
+        "value": None,
+        "needed": 0x524F494C,
+    }
     assert (row["unrecognized"], row["unrecognized_size"]) == (foreign[:64], len(foreign))
     assert (row["src"], row["src_port"], row["dst"], row["dst_port"]) == ("10.0.0.1", 40000, "10.0.0.2", 1801)
     assert (row["first_frame"], row["frame"], row["stream_offset"]) == (2, 1 + frames, 0)
@@ -81,7 +87,9 @@ def test_base_header_with_a_packet_size_that_is_not_allowed(size: int, code: str
     data = MESSAGE + body + MESSAGE
     before, run, after = table(list(stream(data, *[part] * (len(data) // part))))
     assert (before["label"], before["fault"], after["label"], after["fault"]) == ("one", None, "one", None)
-    assert run["fault"] == {"code": code, "field": "PacketSize", "offset": 8}
+    needed = 16 if code == "bad_size" else 4 << 20
+    fault = {"code": code, "field": "PacketSize", "offset": 8, "value": size, "needed": needed}
+    assert run["fault"] == fault
     assert (run["unrecognized"], run["unrecognized_size"]) == (body[:64], len(body))
 
 
@@ -327,7 +335,7 @@ def test_a_batch_of_payloads() -> None:
     """The bit in the number of lost bytes marks a run, also where its bytes could be a packet."""
     payloads = Payloads.of([MESSAGE, HTTP], lost=[0, UNFRAMED_BIT | 100])
     for decode_batch in (mqqb.decode_batch, mqqb.decode_session_batch):
-        assert decode_batch(payloads).fault(1) == ("bad_signature", "BaseHeader", 0)
+        assert decode_batch(payloads).fault(1) == ("bad_signature", "BaseHeader", 0, None, 0x524F494C)
     lost = payloads.take([1]).lost
     assert lost is not None
     assert lost.tolist() == [UNFRAMED_BIT | 100]

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from msmqwire import mqcn, mqqb, mqsd
+from msmqwire.columns import FaultEntry
 from msmqwire.errors import DecodeError
 from tests.columns.formats import FORMATS, Format
 from tests.columns.guard_pages import place, place_array
@@ -39,12 +40,13 @@ def payloads_of(kind: Format, every: int) -> list[bytes]:
     return [*payloads, *whole][::every] + kind.cases(-(-600 // every), 77)
 
 
-def decoded(kind: Format, payload: pa.Buffer, fault: tuple[str, str, int] | None) -> Any:
+def decoded(kind: Format, payload: pa.Buffer, fault: FaultEntry | None) -> Any:
     """The packet, or None if the payload has the fault; ``mqqb.decode`` reads packets of either table."""
     try:
         return CODECS[str(kind)][0](payload)
     except DecodeError as error:
-        if kind.table not in (mqqb.MESSAGES, mqqb.SESSIONS) and fault != (error.code, error.field, error.offset):
+        numbers = error.code, error.field, error.offset, error.value, error.needed
+        if kind.table not in (mqqb.MESSAGES, mqqb.SESSIONS) and fault != numbers:
             raise
         return None
 

@@ -19,9 +19,10 @@ import numpy as np
 import pyarrow as pa
 
 from msmqwire import Batch, Payloads
-from msmqwire.columns import Table
+from msmqwire.columns import FaultEntry, Table
 from msmqwire.columns.schema import (
     BYTES,
+    FAULT,
     FORMAT_NAME,
     GUID,
     TEXT,
@@ -36,7 +37,7 @@ from msmqwire.columns.schema import (
 )
 from msmqwire.wire.codes import FAULT_NAMES
 from tests.reference.mqqb_walk import Queue
-from tests.reference.reader import Span
+from tests.reference.reader import Fault, Span
 
 Row = Mapping[str, Any]
 
@@ -68,6 +69,8 @@ def _shown_by_type(type_: DataType, guid: str) -> Callable[[Any], Any]:
     if isinstance(type_, ListOf):
         item = shown_as(type_.item, guid)
         return lambda values: list(map(item, values))
+    if type_ is FAULT:
+        return lambda fault: dict(fault._asdict())  # what oracles say of it
     if isinstance(type_, StructOf):
         members = [(name, shown_as(member, guid)) for name, member in type_.members]
         return lambda value: {name: show(_member(value, name)) for name, show in members}
@@ -107,6 +110,12 @@ def shown_row(table: Table, row: Row, guid: str = "binary") -> dict[str, Any]:
     }
 
 
+def known_row(row: Row) -> dict[str, Any]:
+    """A row from Arrow with what oracles say of its fault."""
+    fault = row["fault"]
+    return {**row, "fault": fault and {name: fault[name] for name in Fault._fields}}
+
+
 def _member(item: Any, name: str) -> Any:
     return item[name] if isinstance(item, dict) else getattr(item, name)
 
@@ -133,6 +142,11 @@ class Expected:
         return values if show is _shown_unchanged else list(map(show, values))
 
 
+def place_of(fault: FaultEntry | None) -> tuple[str, str, int] | None:
+    """What oracles say of a fault."""
+    return None if fault is None else fault[:3]
+
+
 def fault_entries(batch: Batch) -> list[tuple[int, str, str, int]]:
     """The entries of ``batch.faults`` with their numbers named: row, code, field, offset."""
     entries = []
@@ -154,10 +168,24 @@ def assert_arrow(batch: Batch, expected: Expected) -> None:
     assert tuple(table.schema.names) == expected.table.names
     for column in expected.table.all_columns:
         found, values = table[column.name], expected.shown(column)
+        if column.name == "fault":
+            found = _places_of_faults(batch, found)
         wanted = pa.array(values, found.type)
         if not found.equals(wanted):
             wrong = next(i for i in range(len(values)) if found[i] != wanted[i])
             raise AssertionError(f"{column.name}, row {wrong}: {found[wrong]} instead of {values[wrong]}")
+
+
+def _places_of_faults(batch: Batch, faults: Any) -> Any:
+    """The faults with what oracles say of them; their numbers are those of the batch."""
+    for row in map(int, batch.faults["row"]):
+        fault = batch.fault(row)
+        assert fault is not None
+        assert faults[row].as_py() == fault._asdict()
+    members = [(name, faults.field(name)) for name in ("code", "field", "offset")]
+    return pa.StructArray.from_arrays(
+        [member for _, member in members], [name for name, _ in members], mask=faults.is_null()
+    )
 
 
 # --- numpy ---

@@ -27,7 +27,7 @@ def test_a_payload_of_2_gib_is_one_faulty_row(module: Any, data: bytes) -> None:
     large = np.zeros(2**31, np.uint8)  # memory that is never touched
     batch = module.decode_batch([data, large, data, b""])
     (_, fault, _, empty) = [batch.fault(row) for row in payload_rows(batch)]
-    assert fault == ("too_large", batch.table.fields[0], 0)
+    assert fault == ("too_large", batch.table.fields[0], 0, 2**31, 2**31 - 1)
     assert empty.code == "truncated"
     assert batch.to_arrow()["fault"].null_count == len(batch) - 2
     assert batch.payloads[1].nbytes == 2**31

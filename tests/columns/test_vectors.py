@@ -11,7 +11,7 @@ import pytest
 
 from msmqwire.errors import DecodeError
 from tests.columns.formats import FORMATS, MESSAGES, NOTIFICATIONS, TOPOLOGY, Format, assert_value, each_format, rebuilt
-from tests.columns.rows import assert_arrow, assert_columns, shown_row
+from tests.columns.rows import assert_arrow, assert_columns, place_of, shown_row
 from tests.contract.checklist import row
 from tests.reference.reader import Fault
 from tests.vectors import Vector
@@ -108,7 +108,7 @@ def assert_all_agree(kind: Format, payloads: list[bytes], **way: Any) -> None:
     for data, at in zip(payloads, expected.messages, strict=False):
         if kind is kind.read_as(data, way.get("transport", "unknown")):
             packet = kind.decode(data, **way)
-            assert (packet if isinstance(packet, Fault) else None) == batch.fault(int(at))
+            assert (packet if isinstance(packet, Fault) else None) == place_of(batch.fault(int(at)))
 
 
 @pytest.mark.parametrize("kind", [TOPOLOGY, NOTIFICATIONS], ids=str)

@@ -132,8 +132,8 @@ def test_numpy_views() -> None:
     assert batch["elements"].values.text(2) == "MULTICAST=234.1.1.1:1"
     assert batch["kind"].tolist() == [2, 3, 8, 255, 255, 7]
     assert batch.is_valid("queue").tolist() == [False, True, False, False, False, False]
-    assert batch.fault(4) == ("bad_type", "FormatName", 0)
-    assert EXPECTED[batch.faults[0]["needed"]].startswith("DIRECT=")
+    assert batch.fault(4) == ("bad_type", "FormatName", 0, None, None)
+    assert EXPECTED[batch.faults[0]["available"]].startswith("DIRECT=")
     with pytest.raises(KeyError):
         batch["violations"]
 

@@ -41,6 +41,11 @@ KEPT = {
 }  # fmt: skip
 
 
+def place(fault: dict[str, Any] | None) -> dict[str, Any] | None:
+    """A fault without its numbers, which may be of characters or bytes that are replaced."""
+    return fault and {name: fault[name] for name in ("code", "field", "offset")}
+
+
 def of_vectors() -> Iterator[Any]:
     for protocol in ("mqsd", "mqqb"):
         for vector in load(protocol):
@@ -71,7 +76,7 @@ def test_a_packet_keeps_all_but_its_names(table: str, payload: bytes) -> None:
         return
     after = decoded(table, rewritten, transport)
     assert len(rewritten) == len(payload)
-    assert (after["fault"], after["violations"]) == (before["fault"], before["violations"])
+    assert (place(after["fault"]), after["violations"]) == (place(before["fault"]), before["violations"])
     for name in before.keys() - KEPT:
         if plain(before[name]) or name.endswith(("_name", "_time")) or name in ("kind", "type", "notification"):
             assert after[name] == before[name], name
@@ -210,7 +215,7 @@ def test_every_truncation_keeps_its_size_and_fault(layout: str, payload: bytes) 
         assert rewritten is not None
         assert len(rewritten) == size
         before, after = (decoded(table, each, transport) for each in (payload[:size], rewritten))
-        assert (after["fault"], after["violations"]) == (before["fault"], before["violations"])
+        assert (place(after["fault"]), after["violations"]) == (place(before["fault"]), before["violations"])
         for guid in (FIRST, SECOND):
             assert guid.bytes_le not in rewritten
 

@@ -288,7 +288,8 @@ def test_bytes_of_no_packet_keep_their_number(tmp_path: Path) -> None:
 def test_a_base_header_with_a_packet_size_that_is_not_allowed_keeps_its_fault(tmp_path: Path) -> None:
     packet = message(body=b"frieda")
     path = write_capture(tmp_path / "x.pcap", stream([packet[:8] + b"\xff" * 4 + packet[12:], message()]))
-    assert rows(path)[0][-1] == {"code": "too_large", "field": "PacketSize", "offset": 8}
+    numbers = {"value": 0xFFFFFFFF, "needed": 4 << 20}
+    assert rows(path)[0][-1] == {"code": "too_large", "field": "PacketSize", "offset": 8, **numbers}
     assert b"frieda" not in anonymized(path)
 
 

@@ -21,6 +21,8 @@ def test_the_schema_is_that_of_the_table() -> None:
         ("guids", pa.list_(pa.uuid())),
         ("texts", pa.list_(pa.string())),
     ]
+    numbers = [("offset", pa.uint32()), ("value", pa.int64()), ("needed", pa.int64())]
+    fault = pa.struct([("code", pa.string()), ("field", pa.string()), *numbers])
     expected: list[tuple[str, pa.DataType]] = [
         ("version", pa.uint8()),
         ("index", pa.uint8()),
@@ -32,7 +34,7 @@ def test_the_schema_is_that_of_the_table() -> None:
         ("domain_controller", pa.string()),
         ("properties", pa.list_(pa.struct(members))),
         ("reserved", pa.binary()),
-        ("fault", pa.struct([("code", pa.string()), ("field", pa.string()), ("offset", pa.uint32())])),
+        ("fault", fault),
         ("violations", pa.list_(pa.string())),
     ]
     assert mqcn.NOTIFICATIONS.arrow_schema(guid="uuid", dictionaries=False).equals(pa.schema(expected))
@@ -54,7 +56,7 @@ def test_rows_as_python_sees_them() -> None:
     assert properties["PROPID_Q_LABEL"]["text"] == ""
     assert properties["PROPID_Q_TYPE"]["guid"] == "328dee55-e9cc-11d0-a9f9-0020afdff100"
     assert rows[1] == dict.fromkeys(rows[1]) | {
-        "fault": {"code": "truncated", "field": "PropertyValue[0]", "offset": 65}
+        "fault": {"code": "truncated", "field": "PropertyValue[0]", "offset": 65, "value": None, "needed": 4}
     }
     assert rows[2] == dict.fromkeys(rows[2]) | {
         "version": 2,

@@ -12,6 +12,7 @@ from msmqwire import mqcn
 from msmqwire.errors import EncodeError
 from msmqwire.notification.judgement import first_values
 from tests.columns.formats import NOTIFICATIONS
+from tests.columns.rows import place_of
 from tests.contract.checklist import row
 from tests.reference.mqcn import wrong_unit
 from tests.reference.reader import Fault
@@ -60,8 +61,8 @@ def body_bytes(event: str = "2", guid: str = GUID_TEXT, name: str = "dc1", closi
 def fault(data: bytes, *, strict: bool = False) -> tuple[str, str, int] | None:
     """The fault of a message, which the single decoder and the batch must agree on."""
     single = NOTIFICATIONS.decode(data, strict=strict)
-    found = mqcn.decode_batch([data], strict=strict).fault(0)
-    assert (found and tuple(found)) == (tuple(single) if isinstance(single, Fault) else None)
+    found = place_of(mqcn.decode_batch([data], strict=strict).fault(0))
+    assert found == (tuple(single) if isinstance(single, Fault) else None)
     return found
 
 

@@ -99,7 +99,9 @@ def test_a_list_of_four_thousand_million_queues_allocates_nothing(count: int) ->
     del usual
     batch = mqqb.decode_batch([liar] * 100)
     assert allocated_bytes() - before <= cost + 100 * 40
-    assert {batch.fault(row) for row in range(100)} == {("truncated", "Destination.FormatNameList[1]", at + 24)}
+    assert {batch.fault(row) for row in range(100)} == {
+        ("truncated", "Destination.FormatNameList[1]", at + 24, count, 2)
+    }
 
 
 # --- From a message to its notification ---

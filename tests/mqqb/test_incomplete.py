@@ -79,11 +79,13 @@ def assert_cuts(kind: Format, packet: bytes) -> None:
     faults = batch.faults
     assert (faults["row"] == np.arange(len(batch))).all()
     for row, each in enumerate(expected):
-        code, field, offset = batch.fault(row)  # type: ignore[misc]
+        code, field, offset, value, needed = batch.fault(row)  # type: ignore[misc]
         assert code == "incomplete"
         if each.field.startswith(RARE) or field.startswith(RARE):
             continue
         assert (field, offset) == (each.field, each.offset)
+        assert needed == each.needed
+        assert value is None or value <= needed
         assert (faults["needed"][row], faults["available"][row]) == (each.needed, each.available)
 
 

@@ -13,6 +13,7 @@ from msmqwire.errors import EncodeError
 from msmqwire.formatname import PrivateName
 from tests import vectors
 from tests.columns.formats import MESSAGES
+from tests.columns.rows import place_of
 from tests.contract.checklist import row
 from tests.reference.reader import Fault
 
@@ -65,7 +66,7 @@ def fault(data: bytes, *, strict: bool = False, transport: Any = "tcp") -> tuple
         entry = mqqb.decode_session_batch([data], strict=strict, transport=transport).fault(0)
     else:
         entry = mqqb.decode_batch([data], strict=strict).fault(0)
-    found = None if entry is None else (entry.code, entry.field, entry.offset)
+    found = place_of(entry)
     assert found == (tuple(single) if isinstance(single, Fault) else None)
     return found
 
@@ -152,13 +153,13 @@ def test_kinds_of_packets() -> None:
         packet = mqqb.decode(data, strict=True)
         assert type(packet) is kind
         assert mqqb.encode(packet) == data
-        assert mqqb.decode_batch([data]).fault(0) == ("bad_type", "BaseHeader.Flags", 2)
+        assert place_of(mqqb.decode_batch([data]).fault(0)) == ("bad_type", "BaseHeader.Flags", 2)
     assert fault(internal(1, SESSION, 0xB)) == ("bad_flag", "BaseHeader.Flags", 2)
     for packet_type in (0, *range(4, 16)):
         assert fault(internal(packet_type, establish)) == ("bad_type", "InternalHeader.Flags", 18)
     # Without IN the same bytes are a message, whose UserHeader they do not make
     assert type(mqqb.decode(message())) is mqqb.UserMessage
-    assert mqqb.decode_session_batch([message()]).fault(0) == ("bad_type", "BaseHeader.Flags", 2)
+    assert place_of(mqqb.decode_session_batch([message()]).fault(0)) == ("bad_type", "BaseHeader.Flags", 2)
     assert fault(internal(3, parameters, 3)) == ("truncated", "UserHeader", 16)
 
 

@@ -49,9 +49,9 @@ def test_faults_are_sparse_and_in_order() -> None:
 
 def test_a_fault_names_the_entry_of_an_array() -> None:
     batch = mqsd.decode_batch([get("mqsd", "reply-servers-flag-ipx-high-byte").data])
-    assert batch.fault(0) == ("bad_flag", "DirectoryServiceServerArray[1]", 74)
+    assert batch.fault(0) == ("bad_flag", "DirectoryServiceServerArray[1]", 74, 0x130, None)
     assert batch.to_arrow()["fault"].to_pylist() == [
-        {"code": "bad_flag", "field": "DirectoryServiceServerArray[1]", "offset": 74}
+        {"code": "bad_flag", "field": "DirectoryServiceServerArray[1]", "offset": 74, "value": 0x130, "needed": None}
     ]
     assert batch.faults["item"].tolist() == [1]
 

@@ -39,7 +39,7 @@ def test_every_byte_of_packets(transport: reference.Transport) -> None:
         whole = shown_row(mqsd.TOPOLOGY, oracle_row, guid="uuid")
         for size, row in zip(sizes, rows, strict=True):
             name, offset, _ = next(field for field in reader.taken if field[1] + field[2] > size)
-            assert row.pop("fault") == {"code": "incomplete", "field": name, "offset": offset}
+            assert row.pop("fault").items() >= {"code": "incomplete", "field": name, "offset": offset}.items()
             assert row.pop("violations") is None
             expected = {column for column, end in ENDS[outcome.type].items() if end <= size}
             for column, field in (

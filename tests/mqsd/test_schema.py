@@ -24,7 +24,15 @@ def test_columns_in_order() -> None:
 def test_types_of_the_table() -> None:
     guid = pa.uuid()
     servers = pa.list_(pa.struct([("name", pa.string()), ("ip", pa.bool_()), ("ipx", pa.bool_())]))
-    fault = pa.struct([("code", pa.string()), ("field", pa.string()), ("offset", pa.uint32())])
+    fault = pa.struct(
+        [
+            ("code", pa.string()),
+            ("field", pa.string()),
+            ("offset", pa.uint32()),
+            ("value", pa.int64()),
+            ("needed", pa.int64()),
+        ]
+    )
     expected: list[tuple[str, pa.DataType]] = [
         ("type", pa.string()),
         ("version", pa.uint8()),

@@ -12,6 +12,7 @@ import pytest
 from msmqwire import mqsd
 from msmqwire.errors import DecodeError, EncodeError
 from tests.columns.formats import TOPOLOGY
+from tests.columns.rows import place_of
 from tests.contract.checklist import row
 from tests.mqsd.packets import reply, request
 from tests.reference.mqsd import TRANSPORTS, Transport
@@ -53,7 +54,7 @@ def units(text: str) -> bytes:
 def fault(data: bytes, *, strict: bool = False, transport: Transport = "unknown") -> tuple[str, str, int] | None:
     """The fault of a packet, which the single decoder and the batch must agree on."""
     single = TOPOLOGY.decode(data, strict=strict, transport=transport)
-    found = mqsd.decode_batch([data], strict=strict, transport=transport).fault(0)
+    found = place_of(mqsd.decode_batch([data], strict=strict, transport=transport).fault(0))
     expected = tuple(single) if isinstance(single, Fault) else None
     assert found == expected
     return found

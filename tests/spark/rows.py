@@ -16,7 +16,10 @@ from tests.columns.rows import shown_row
 
 
 def _rows(kind: Format, data: bytes, guid: str, **options: Any) -> list[dict[str, Any]]:
-    return [shown_row(kind.table, row, guid) for row in kind.rows(kind.read(data, **options))]
+    rows = [shown_row(kind.table, row, guid) for row in kind.rows(kind.read(data, **options))]
+    # The numbers of a fault, of which oracles say nothing
+    fault = kind.decode_batch([data], **options).fault(0)
+    return [{**row, "fault": row["fault"] and fault and fault._asdict()} for row in rows]
 
 
 def topology_rows(

@@ -47,7 +47,7 @@ _BREAKS = str.maketrans({"\n": "\\n", "\r": "\\r", "\t": "\\t"})
 _MOST_BYTES = 20
 #: The items of a list that are shown.
 MOST_ITEMS = 4
-_FAULT = {"code", "field", "offset"}
+_FAULT = {"code", "field", "offset", "value", "needed"}
 _OF_PROPERTIES = ("id", "name", "type")
 
 
@@ -206,7 +206,9 @@ def _shown_structs(array: Array) -> Array:
     members = dict(zip(names, array.flatten(), strict=True))
     if set(names) == _FAULT:
         code, field, offset = (pc.fill_null(shown(members[name]), "") for name in ("code", "field", "offset"))
-        return joined(code, ": ", field, " at byte ", offset)
+        numbers = [joined(f"{name} ", shown(members[name])) for name in ("value", "needed")]
+        place = joined(code, ": ", field, " at byte ", offset)
+        return pc.coalesce(joined(place, " (", phrase(numbers, ", ", len(array)), ")"), place)
     if set(_OF_PROPERTIES) < set(names):
         # A property: one other member is its value
         values = [shown(member) for name, member in members.items() if name not in _OF_PROPERTIES]

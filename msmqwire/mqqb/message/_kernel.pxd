@@ -39,7 +39,7 @@ from msmqwire.mqqb.message._queues cimport (
     QUEUE_DIRECT, QueueLists, is_notify_queue, read_multi_queue, read_queue, units_to_null
 )
 from msmqwire.wire.cursor cimport load_u16, load_u32, load_u64
-from msmqwire.wire._fault cimport BAD_FLAG, BAD_SIZE, BAD_TYPE, TOO_LARGE, TRUNCATED, Fault, set_fault
+from msmqwire.wire._fault cimport BAD_FLAG, BAD_SIZE, BAD_TYPE, TOO_LARGE, TRUNCATED, Fault, set_fault, set_fault_of
 from msmqwire.wire._format_name cimport NO_QUEUE, UNRESOLVED_QUEUE, FormatName
 from msmqwire.wire.simd cimport wire_unlikely
 
@@ -217,7 +217,9 @@ cdef inline int read_security(
     for i in range(<size_t>PROVIDER_INFO + 1):
         if sizes[i]:
             if wire_unlikely(sizes[i] > size - at[0]):
-                return set_fault(fault, TRUNCATED, <uint32_t>(Field.SecurityID + i), at[0], sizes[i], size - at[0])
+                return set_fault_of(
+                    fault, TRUNCATED, <uint32_t>(Field.SecurityID + i), at[0], sizes[i], size - at[0], sizes[i]
+                )
             set_part(packet, i, at[0], sizes[i])
             packet.presence |= <uint32_t>HAS_SECURITY_ID << i
             at[0] = skip_padding(at[0] + sizes[i], size, packet)
@@ -245,11 +247,11 @@ cdef inline int read_label(
 ) noexcept nogil:
     cdef size_t length
     if wire_unlikely(units > LARGEST_LABEL):
-        return set_fault(
-            fault, BAD_SIZE, Field.LabelLength, at[0] - PROPERTIES_HEADER_SIZE + 1, LARGEST_LABEL, units
+        return set_fault_of(
+            fault, BAD_SIZE, Field.LabelLength, at[0] - PROPERTIES_HEADER_SIZE + 1, LARGEST_LABEL, units, units
         )
     if wire_unlikely(units > (size - at[0]) // 2):
-        return set_fault(fault, TRUNCATED, Field.Label, at[0], 2 * units, size - at[0])
+        return set_fault_of(fault, TRUNCATED, Field.Label, at[0], 2 * units, size - at[0], units)
     length = units_to_null(data, size, at[0], units)
     set_part(packet, LABEL, at[0], 2 * length)
     at[0] += 2 * units
@@ -286,12 +288,14 @@ cdef inline int read_properties(
         return -1
     extension_size = load_u32(header + EXTENSION_SIZE_AT)
     if wire_unlikely(extension_size > size - at[0]):
-        return set_fault(fault, TRUNCATED, Field.ExtensionData, at[0], extension_size, size - at[0])
+        return set_fault_of(
+            fault, TRUNCATED, Field.ExtensionData, at[0], extension_size, size - at[0], extension_size
+        )
     set_part(packet, EXTENSION_DATA, at[0], extension_size)
     at[0] += extension_size
     message_size = load_u32(header + MESSAGE_SIZE_AT)
     if wire_unlikely(message_size > size - at[0]):
-        return set_fault(fault, TRUNCATED, Field.MessageBody, at[0], message_size, size - at[0])
+        return set_fault_of(fault, TRUNCATED, Field.MessageBody, at[0], message_size, size - at[0], message_size)
     set_part(packet, BODY, at[0], message_size)
     at[0] = skip_padding(at[0] + message_size, size, packet)
     message_class = load_u16(header + MESSAGE_CLASS_AT)

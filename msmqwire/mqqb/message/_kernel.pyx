@@ -39,7 +39,7 @@ from msmqwire.mqqb.message._queues cimport (
     units_to_null,
 )
 from msmqwire.wire.cursor cimport load_u16, load_u32, store_u16, store_u32
-from msmqwire.wire._fault cimport BAD_FLAG, BAD_HEADER, BAD_SIZE, TRUNCATED, Fault, set_fault
+from msmqwire.wire._fault cimport BAD_FLAG, BAD_HEADER, BAD_SIZE, TRUNCATED, Fault, set_fault, set_fault_of
 from msmqwire.wire._format_name cimport DIRECT_NAME, PRIVATE_QUEUE, FormatName
 from msmqwire.wire.simd cimport wire_unlikely
 
@@ -170,7 +170,7 @@ cdef int read_soap_section(
     units = load_u32(data + at[0] + 4)
     at[0] += SOAP_SECTION_SIZE
     if units > (left - SOAP_SECTION_SIZE) // 2:
-        return set_fault(fault, TRUNCATED, text_field, at[0], 2 * units, left - SOAP_SECTION_SIZE)
+        return set_fault_of(fault, TRUNCATED, text_field, at[0], 2 * units, left - SOAP_SECTION_SIZE, units)
     packet.parts[part].offset = <uint32_t>at[0]
     length = units_to_null(data, size, at[0], units)
     packet.parts[part].length = <uint32_t>(2 * length)
@@ -196,7 +196,9 @@ cdef int read_envelope(const uint8_t* data, size_t size, size_t* at, Packet* pac
     cdef size_t units = load_u32(data + at[0] + 4)
     cdef size_t length
     if units > left // 2:
-        return set_fault(fault, TRUNCATED, Field.SRMPEnvelopeHeader_DataLength, at[0] + 4, 2 * units, left)
+        return set_fault_of(
+            fault, TRUNCATED, Field.SRMPEnvelopeHeader_DataLength, at[0] + 4, 2 * units, left, units
+        )
     at[0] += SRMP_ENVELOPE_HEADER_SIZE
     length = units_to_null(data, size, at[0], units)
     if length + 1 != units:
@@ -222,15 +224,17 @@ cdef int read_compound(const uint8_t* data, size_t size, size_t* at, Packet* pac
     body_size = load_u32(header + MESSAGE_BODY_SIZE_AT)
     body_offset = load_u32(header + MESSAGE_BODY_OFFSET_AT)
     if http_size > left:
-        return set_fault(fault, TRUNCATED, Field.CompoundMessageHeader_HttpBodySize, at[0] + 4, http_size, left)
+        return set_fault_of(
+            fault, TRUNCATED, Field.CompoundMessageHeader_HttpBodySize, at[0] + 4, http_size, left, http_size
+        )
     if body_size > http_size:
-        return set_fault(
-            fault, BAD_SIZE, Field.CompoundMessageHeader_MessageBodySize, at[0] + 8, body_size, http_size
+        return set_fault_of(
+            fault, BAD_SIZE, Field.CompoundMessageHeader_MessageBodySize, at[0] + 8, body_size, http_size, body_size
         )
     if body_offset > http_size - body_size:
-        return set_fault(
+        return set_fault_of(
             fault, BAD_SIZE, Field.CompoundMessageHeader_MessageBodyOffset, at[0] + 12, body_offset,
-            http_size - body_size,
+            http_size - body_size, body_offset,
         )
     at[0] += COMPOUND_HEADER_SIZE
     packet.sections[COMPOUND] = header

@@ -6,7 +6,7 @@ from libc.string cimport memcpy
 
 from msmqwire.mqqb._kernel cimport ADMIN_QUEUE, QUEUE_COUNT, USER, Packet, skip_padding
 from msmqwire.wire.cursor cimport load_u16, load_u32
-from msmqwire.wire._fault cimport BAD_SIZE, BAD_TERMINATOR, TRUNCATED, Fault, set_fault
+from msmqwire.wire._fault cimport BAD_SIZE, BAD_TERMINATOR, TRUNCATED, Fault, set_fault, set_fault_of
 from msmqwire.wire._format_name cimport (
     DIRECT_NAME, PRIVATE_QUEUE, PUBLIC_QUEUE, UNRESOLVED_QUEUE, FormatName
 )
@@ -64,9 +64,9 @@ cdef inline int read_direct_name(
         return set_fault(fault, TRUNCATED, field, at[0], 2, left)
     count = load_u16(data + at[0])
     if wire_unlikely(count == 0 or count & 1):
-        return set_fault(fault, BAD_SIZE, field, at[0], count + (2 if count == 0 else 1), count)
+        return set_fault_of(fault, BAD_SIZE, field, at[0], count + (2 if count == 0 else 1), count, count)
     if wire_unlikely(left - 2 < count):
-        return set_fault(fault, TRUNCATED, field, at[0], 2 + count, left)
+        return set_fault_of(fault, TRUNCATED, field, at[0], 2 + count, left, count)
     last = count // 2 - 1
     found = units_to_null(data, size, at[0] + 2, last + 1)
     if wire_unlikely(found != last):

@@ -12,7 +12,7 @@ from msmqwire.mqqb._kernel cimport (
 from msmqwire.wire._address cimport AF_INET, AF_INET6, inet_pton
 from msmqwire.wire.cursor cimport load_u16, load_u32
 from msmqwire.wire._fault cimport (
-    BAD_HEADER, BAD_SIZE, BAD_TERMINATOR, BAD_TYPE, TRUNCATED, Fault, FaultCode, set_fault
+    BAD_HEADER, BAD_SIZE, BAD_TERMINATOR, BAD_TYPE, TRUNCATED, Fault, FaultCode, set_fault, set_fault_of
 )
 from msmqwire.wire._format_name cimport (
     DIRECT_NAME, DISTRIBUTION_LIST, PRIVATE_QUEUE, PUBLIC_QUEUE, FormatName
@@ -96,11 +96,11 @@ cdef int read_address_header(
         return set_fault(fault, TRUNCATED, field + ADDRESS_HEADER, start, ADDRESS_HEADER_FIXED_SIZE, left)
     header_size = load_u32(data + start)
     if header_size < ADDRESS_HEADER_FIXED_SIZE:
-        return set_fault(
-            fault, BAD_SIZE, field + ADDRESS_HEADER_SIZE, start, ADDRESS_HEADER_FIXED_SIZE, header_size
+        return set_fault_of(
+            fault, BAD_SIZE, field + ADDRESS_HEADER_SIZE, start, ADDRESS_HEADER_FIXED_SIZE, header_size, header_size
         )
     if header_size > left:
-        return set_fault(fault, BAD_SIZE, field + ADDRESS_HEADER_SIZE, start, header_size, left)
+        return set_fault_of(fault, BAD_SIZE, field + ADDRESS_HEADER_SIZE, start, header_size, left, header_size)
     if load_u16(data + start + 4) != ADDRESS_IDS[queue]:
         return set_fault(
             fault, BAD_HEADER, field + ADDRESS_HEADER_ID, start + 4, ADDRESS_IDS[queue], load_u16(data + start + 4)
@@ -112,6 +112,8 @@ cdef int read_address_header(
             data, start, start + header_size, &here, field + ADDRESS_FORMAT_NAME_LIST, k,
             &unwanted if names == NULL or k >= most else names + k, fault,
         ) != 0:
+            if fault.code == <uint32_t>TRUNCATED:
+                fault.value = count
             return -1
     at[0] = start + skip_padding(header_size, left, packet)
     return 0
@@ -139,7 +141,9 @@ cdef int read_multi_queue(
     length = load_u32(data + at[0] + 4)
     at[0] += 8
     if length > size - at[0]:
-        return set_fault(fault, TRUNCATED, Field.MQFSignatureHeader_Signature, at[0], length, size - at[0])
+        return set_fault_of(
+            fault, TRUNCATED, Field.MQFSignatureHeader_Signature, at[0], length, size - at[0], length
+        )
     packet.parts[MULTI_QUEUE_SIGNATURE].offset = <uint32_t>at[0]
     packet.parts[MULTI_QUEUE_SIGNATURE].length = <uint32_t>length
     packet.presence |= HAS_MULTI_QUEUE

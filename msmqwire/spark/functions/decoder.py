@@ -166,7 +166,7 @@ class Decoder(Sent):
         assert fault is not None
         assert payload is not None
         place = f"row {self.rows + row} of its partition, {_SOURCES[self.table].shown(payload)}"
-        return DecodeError(*fault, place)
+        return DecodeError(fault.code, fault.field, fault.offset, place, fault.value, fault.needed)
 
     def values(self, column: Any) -> Payloads:
         """The payloads of a column of Arrow, or of a list."""
