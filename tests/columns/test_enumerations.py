@@ -164,6 +164,14 @@ def test_columns_of_a_capture() -> None:
         assert (block.capture["encapsulation"] == 255).all()
 
 
+def test_connections_name_the_file_of_their_segments() -> None:
+    """Also one of a file before the last, whose rows come when the capture ends."""
+    files = [str(FRAMES.with_name(name)) for name in ("local-site.pcap", "message-session.pcap")]
+    with capture.read_table(files, "connections", columns=["file", "outcome"]) as reader:
+        rows = {row["file"]: row["outcome"] for row in reader.to_table().to_pylist()}
+    assert rows == dict(zip(files, ("silent", "closed"), strict=True))
+
+
 def changed(at: int, value: int, format_: str = "<I") -> bytes:
     packet = bytearray(MESSAGE)
     struct.pack_into(format_, packet, at, value)

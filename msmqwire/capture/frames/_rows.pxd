@@ -83,7 +83,7 @@ cdef inline void keep_memory(Rows* rows, void* memory) noexcept nogil:
     rows.memory_count += 1
 
 
-cdef uint8_t value_of(uint32_t* known, size_t* count, uint32_t number) noexcept nogil
+cdef uint8_t value_of_file(Rows* rows, uint32_t file) noexcept nogil
 cdef void put_path(Rows* rows, size_t row, uint32_t path) noexcept nogil
 
 

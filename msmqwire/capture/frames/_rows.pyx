@@ -15,6 +15,11 @@ cdef uint8_t value_of(uint32_t* known, size_t* count, uint32_t number) noexcept 
     return <uint8_t>place
 
 
+cdef uint8_t value_of_file(Rows* rows, uint32_t file) noexcept nogil:
+    """The value of the column ``file`` for a file before the one being read, whose value is 0."""
+    return value_of(rows.files, &rows.file_count, file) + 1
+
+
 cdef void put_path(Rows* rows, size_t row, uint32_t path) noexcept nogil:
     """Put the path of a row into the column ``encapsulation``."""
     rows.presence[row] |= <uint8_t>ENCAPSULATED

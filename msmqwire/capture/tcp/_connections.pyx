@@ -19,7 +19,7 @@ from libc.string cimport memcpy, memset
 from msmqwire.capture.frames._frame cimport Counts, Ends, Frame, origin_of, set_ports
 from msmqwire.capture.frames.packet cimport Packet
 from msmqwire.capture.frames._rows cimport (
-    STREAMED, Rows, is_wanted, keep_memory, note_lost, note_transport, put_columns, put_payload, value_of,
+    STREAMED, Rows, is_wanted, keep_memory, note_lost, note_transport, put_columns, put_payload, value_of_file,
 )
 from msmqwire.capture.tcp._flows cimport (
     CLOSED, ESTABLISHED, NO_FLOW, REFUSED, RESET, SILENT, Connection, ConnectionTable, Endpoints, Streams, family_of,
@@ -295,7 +295,7 @@ cdef void put_connection(
     rows.packets += 1
     if rows.columns:
         if rows.file != NULL and connection.last.file != counts.file:
-            file = value_of(rows.files, &rows.file_count, connection.last.file)
+            file = value_of_file(rows, connection.last.file)
         put_columns(
             rows, rows.count, &ends, connection.last.timed, connection.last.time, connection.last.frame,
             connection.frame, file, 0, connection.path,

@@ -12,7 +12,7 @@ from libc.string cimport memchr, memcpy, memmove, memset
 
 from msmqwire.capture.frames._frame cimport NO_PACKET, NO_PACKET_JOINED, Counts, Ends, Origin
 from msmqwire.capture.frames._rows cimport (
-    JOINED, Rows, is_wanted, keep_memory, note_lost, note_transport, put_columns, put_payload, value_of,
+    JOINED, Rows, is_wanted, keep_memory, note_lost, note_transport, put_columns, put_payload, value_of_file,
 )
 from msmqwire.capture.tcp._flows cimport (
     RUN_SHOWN, Flow, Run, Streams, grow_packet, later, open_head, open_run, release_packet, release_run,
@@ -53,7 +53,7 @@ cdef inline bint put_packet(
     rows.packets += 1
     if rows.columns:
         if rows.file != NULL and last.file != counts.file:
-            file = value_of(rows.files, &rows.file_count, last.file) + 1
+            file = value_of_file(rows, last.file)
         put_columns(
             rows, rows.count, &ends, last.timed, last.time, last.frame, first_frame, file, offset, flow.path
         )
