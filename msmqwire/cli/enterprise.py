@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import re
-import time
 from typing import TYPE_CHECKING, Any
 
 from msmqwire.cli.console import CommandError
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
 _SOURCES = "a file of TOML or JSON, or an Active Directory as ldap://HOST or ldaps://HOST"
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")  # not a drive of Windows
 
-_CLOCK_STEP = 2_000_000_000  # nanoseconds; the longest of a file system, which is FAT's
 _CREDENTIALS = ", in the environment as MSMQWIRE_LDAP_USER and MSMQWIRE_LDAP_PASSWORD"
 
 _LDAP_HELP = """\
@@ -96,7 +94,7 @@ class DirectorySource:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._state = self._file_state()
+        self._state: tuple[int, ...] | None = self._file_state()
         self._directory = open_directory(name)
 
     def current(self) -> Directory:
@@ -109,7 +107,7 @@ class DirectorySource:
         """
         try:
             state = self._file_state()
-            if state is None or state != self._state:
+            if state != self._state:
                 self._directory, self._state = open_directory(self._name), state
         except (OSError, DirectoryError) as error:
             self._state = None
@@ -117,14 +115,12 @@ class DirectorySource:
             raise DirectoryNotConnected(text) from error
         return self._directory
 
-    def _file_state(self) -> tuple[int, ...] | None:
-        """What changes with the bytes of a file; None if it was just written, and may change without a trace."""
+    def _file_state(self) -> tuple[int, ...]:
+        """What changes with the bytes of a file; of a directory in LDAP nothing."""
         if is_url(self._name):
             return ()
         found = os.stat(self._name)
-        if abs(time.time_ns() - found.st_mtime_ns) < _CLOCK_STEP:
-            return None
-        return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+        return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
 def find_queue_manager(directory: Directory, identifier: UUID) -> QueueManager:

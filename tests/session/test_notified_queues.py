@@ -63,7 +63,7 @@ class Here:
     def write(self, text: str) -> None:
         self.file.write_text(text, "utf-8")
         self._writes += 1
-        os.utime(self.file, (0, self._writes))  # long ago: one that was just written is read again
+        os.utime(self.file, (0, self._writes))  # the clock of the file system may not have moved on
 
     def printed(self) -> list[dict[str, Any]]:
         return [json.loads(line) for line in self._capsys.readouterr().out.splitlines()]
