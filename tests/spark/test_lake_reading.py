@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -383,10 +384,19 @@ def test_a_lake_in_an_object_store(spark: SparkSession, bucket: dict[str, str]) 
     assert pipeline.run(spark, CAPTURES, uri, lake_options=bucket).known == 2
     assert pipeline.run(spark, CAPTURES, uri, lake_options=bucket, overwrite=True).sources == 2
     assert len(contents(uri, bucket)) == 14
+    with pytest.raises(lake.LakeError, match="needs Hadoop's module for this store, such as hadoop-aws"):
+        lake.read(spark, uri, "topology", lake_options=bucket)
+    through = spark.read.format("msmq").options(lake=uri, table="topology", storageOptions=json.dumps(bucket))
+    assert through.load().count() == 14
+    assert sum(lake.delete(uri, where="frame >= 0", dry_run=True, lake_options=bucket).values()) > 14
     lake.optimize(uri, lake_options=bucket)
     assert lake.check(uri, lake_options=bucket) == []
     assert [one.number for one in lake.history(uri, lake_options=bucket)] == [2, 1]
     assert lake.vacuum(uri, hours=0, lake_options=bucket)
+    assert lake.check(uri, lake_options=bucket) == []
+    assert lake.delete(uri, where="frame >= 0", lake_options=bucket)["topology"] == 14
+    assert pipeline.run(spark, CAPTURES, uri, lake_options=bucket, overwrite=True).sources == 2
+    assert contents(uri, bucket) == []
     assert lake.check(uri, lake_options=bucket) == []
 
 

@@ -106,6 +106,8 @@ class Lake:
         self._known: KnownCaptures | None = None
         self._last: pa.Table | None = None
         self._written: dict[str, WrittenFile] = {}
+        #: The state in which it was last compared with what other writers did.
+        self.noted: tuple[int, ...] | None = None
         self.run = 0
         if storage.exists("_lake.json"):
             raise LakeError(f"{storage.uri}: a lake of an earlier version; run the pipeline again into a new lake")

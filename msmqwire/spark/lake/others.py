@@ -83,20 +83,30 @@ def explained(store: Lake, name: str, captures: Iterable[str]) -> Counter[str]:
 
 def note_deletions(store: Lake) -> None:
     """Note the rows that other writers have deleted as deletions of the lake; this writes, if there are any."""
-    while True:
+    while (state := _state(store)) != store.noted:
         found: dict[str, list[pa.Table]] = defaultdict(list)
-        said = store.rows_by_capture() if any(_differ(store)) else {}
-        for name in _differ(store) if said else ():
+        differ = _differ(store)
+        said = store.rows_by_capture() if differ else {}
+        for name in differ:
             there = Counter({capture: len(rows) for capture, rows in _there(store, name).items()})
             wrong = {capture for capture, count in said[name].items() if there[capture] < count}
             for capture, rows in _changes(store, name, wrong)[0].items():
                 # Otherwise rows were lost as well, and which of them cannot be told
                 if len(rows) == said[name][capture] - there[capture]:
                     found[capture].append(rows)
-        if not found or commit_deletions(store, found):
-            return
-        store.look()
-        store.settle()
+        if not found:
+            store.noted = state
+        elif not commit_deletions(store, found):
+            store.look()
+            store.settle()
+
+
+def _state(store: Lake) -> tuple[int, ...]:
+    """The versions that the rows of the tables depend on."""
+    tables = [store.table(name) for name in LAKE_TABLES if store.table(name).has_log]
+    for table in tables:
+        table.refresh()
+    return (store.run, *(table.delta.version() for table in tables))
 
 
 def _differ(store: Lake) -> list[str]:

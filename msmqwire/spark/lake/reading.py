@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import os
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from msmqwire.spark.lake.commit import Pending
 from msmqwire.spark.lake.dayfiles import day_name, path_of
 from msmqwire.spark.lake.scanning import LakeFile, LakeScan, Selection, open_lake
 from msmqwire.spark.lake.schemas import lake_columns
-from msmqwire.spark.lake.storage import LakeOptions
+from msmqwire.spark.lake.storage import LakeError, LakeOptions
 from msmqwire.spark.schema import struct_type
 
 # With the defaults of Spark a task lists each file: 10 s of CPU time for 1,000 files
@@ -65,7 +66,7 @@ def read(
     ValueError
         There is no such table or run, or ``accounting`` is to be read by time.
     LakeError
-        It is not a lake, or files of this run are gone.
+        It is not a lake, or files of this run are gone, or the JVM cannot read from the object store.
 
     Examples
     --------
@@ -99,7 +100,7 @@ def _parquet(spark: SparkSession, scan: LakeScan) -> DataFrame:
         else:
             paths_elsewhere.setdefault((file.day, file.is_pending), []).append(f"{root}/{file.path}")
     frames = []
-    with _settings(spark, _LISTING):
+    with _settings(spark, _LISTING), _file_systems(root):
         reader = spark.read.option("__globPaths__", "false")
         for (day, is_pending), of_day in paths_elsewhere.items():
             frame = reader.schema(StructType(schema.fields[:-1])).parquet(*of_day)
@@ -135,6 +136,20 @@ class _Kept(Sent):
 def _is_day_in_path(table: str, file: LakeFile) -> bool:
     """Whether Spark finds the day of a file in its path; other writers of Delta tables may choose other paths."""
     return table == "accounting" or file.path == path_of(file.path.rpartition("/")[2], day_name(file.day))
+
+
+@contextmanager
+def _file_systems(root: str) -> Iterator[None]:
+    """Say what the JVM lacks where it cannot read from an object store."""
+    try:
+        yield
+    except Exception as error:  # Spark's, and py4j's
+        if not re.search("ClassNotFoundException|UNSUPPORTED_FILE_SYSTEM|No FileSystem for scheme", str(error)):
+            raise
+        raise LakeError(
+            f"{root}: the JVM of Spark cannot read it: it needs Hadoop's module for this store, such as hadoop-aws; "
+            "format('msmq').option('lake', ...) needs none"
+        ) from None
 
 
 @contextmanager
