@@ -68,7 +68,7 @@ def offsets(tables: Iterable[Any], room: str) -> Iterator[str]:
 
 def protocol(module: ModuleType) -> Iterator[str]:
     """The fields, violations, presence bits, sections and enumerations of the tables of a protocol."""
-    from msmqwire.columns.fields import enumerators, section_names
+    from msmqwire.columns.fields import enumerators, section_places
 
     fields = [name.replace(".", "_") for name in module.FIELDS]
     yield from enumeration("Field", fields, "Fields as the specification names them; the field of a fault")
@@ -79,9 +79,10 @@ def protocol(module: ModuleType) -> Iterator[str]:
     for table in tables:
         prefix = table.violations.__name__.removesuffix("Violation")
         yield from flags(f"{prefix}Presence", table.presence_bits, f"Bits of the presence of a row of {table.name}")
-    yield from enumeration(
-        "", [*section_names(tables), "SECTION_COUNT"], "Sections of a record: where fixed fields are loaded from"
-    )
+    sections = section_places(tables)
+    sections["SECTION_COUNT"] = max(sections.values()) + 1
+    members = [f"{name} = {place}" for name, place in sections.items()]
+    yield from enumeration("", members, "Sections of a record: where fixed fields are loaded from")
     yield from offsets(tables, module.__name__.split(".")[1])
     written: list[str] = []
     for member, names in enumerators(tables).items():

@@ -70,9 +70,9 @@ cdef enum Presence:
 
 # Sections of a record: where fixed fields are loaded from
 cdef enum:
-    OBJECT_GUID
-    MASTER_GUID
-    SECTION_COUNT
+    OBJECT_GUID = 0
+    MASTER_GUID = 1
+    SECTION_COUNT = 2
 
 # Places in ``codes`` of a record
 cdef enum:

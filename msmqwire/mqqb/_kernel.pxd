@@ -10,7 +10,7 @@ from msmqwire.mqqb.framing cimport (
 )
 from msmqwire.wire.cursor cimport load_u32
 from msmqwire.wire._fault cimport (
-    BAD_SIGNATURE, BAD_SIZE, BAD_VERSION, TOO_LARGE, TRUNCATED, Fault, set_fault, set_fault_of
+    BAD_SIGNATURE, BAD_SIZE, BAD_VERSION, INCOMPLETE, TOO_LARGE, TRUNCATED, Fault, set_fault, set_fault_of
 )
 from msmqwire.wire._format_name cimport FormatName
 from msmqwire.wire.simd cimport wire_unlikely
@@ -24,13 +24,6 @@ cdef enum Field:
     BaseHeader_Flags
     Signature
     PacketSize
-    InternalHeader
-    InternalHeader_Flags
-    EstablishConnectionHeader
-    ConnectionParametersHeader
-    SessionHeader
-    Ping
-    Ping_Signature
     UserHeader
     UserHeader_Flags
     DestinationQueue
@@ -78,6 +71,13 @@ cdef enum Field:
     MQFSignatureHeader
     MQFSignatureHeader_ID
     MQFSignatureHeader_Signature
+    SessionHeader
+    InternalHeader
+    InternalHeader_Flags
+    Ping
+    Ping_Signature
+    EstablishConnectionHeader
+    ConnectionParametersHeader
 
 # Bits of the column ``violations``
 cdef enum Violation:
@@ -151,33 +151,35 @@ cdef enum Presence:
 
 # Bits of the presence of a row of sessions
 cdef enum SessionPresence:
-    IS_PACKET = 1 << 1
-    IS_PING = 1 << 2
-    IS_ESTABLISH = 1 << 3
-    IS_PARAMETERS = 1 << 4
-    HAS_WINDOW = 1 << 5
-    IS_SESSION_ACK = 1 << 6
-    HAS_TRAILING_BYTES = 1 << 7
+    HAS_KIND = 1 << 1
+    IS_PACKET = 1 << 2
+    IS_PING = 1 << 3
+    IS_ESTABLISH = 1 << 4
+    IS_PARAMETERS = 1 << 5
+    HAS_WINDOW = 1 << 6
+    IS_SESSION_ACK = 1 << 7
+    HAS_TRAILING_BYTES = 1 << 8
 
 # Sections of a record: where fixed fields are loaded from
 cdef enum:
-    BASE
-    USER
-    CONNECTOR
-    TRANSACTION
-    CONNECTOR_QM
-    SECURITY
-    PROPERTIES
-    DEBUG_QUEUE
-    COMPOUND
-    SESSION
-    ACKNOWLEDGED
-    FINAL
-    PINGED
-    ESTABLISH
-    PARAMETERS
-    WINDOW
-    SECTION_COUNT
+    BASE = 0
+    USER = 1
+    CONNECTOR = 2
+    TRANSACTION = 3
+    CONNECTOR_QM = 4
+    SECURITY = 5
+    PROPERTIES = 6
+    DEBUG_QUEUE = 7
+    COMPOUND = 8
+    SESSION = 9
+    ACKNOWLEDGED = 10
+    FINAL = 11
+    INTERNAL = 1
+    PINGED = 2
+    ESTABLISH = 3
+    PARAMETERS = 4
+    WINDOW = 5
+    SECTION_COUNT = 12
 
 # Where fields begin in their headers
 cdef enum:
@@ -207,8 +209,7 @@ cdef enum:
     SESSION_HEADER_WINDOW_SIZE_AT = 12
     ACKNOWLEDGED_TX_SEQUENCE_NUMBER_AT = 8
     ACKNOWLEDGED_PREVIOUS_TX_SEQUENCE_NUMBER_AT = 12
-    INTERNAL_HEADER_RESERVED_AT = 16
-    INTERNAL_HEADER_FLAGS_AT = 18
+    INTERNAL_HEADER_FLAGS_AT = 2
     PING_SIGNATURE_AT = 2
     OPERATING_SYSTEM_AT = 36
     ESTABLISH_CONNECTION_RESERVED_AT = 38
@@ -412,10 +413,27 @@ cdef inline size_t skip_padding(size_t at, size_t size, Packet* packet) noexcept
     return at
 
 
-cdef inline int read_base_header(const uint8_t* data, size_t size, Packet* packet, Fault* fault) noexcept nogil:
-    """The BaseHeader of the packet that ``size`` bytes hold: [MS-MQMQ] 2.2.19.1."""
+cdef inline bint is_other_header(const uint8_t* data, size_t size) noexcept nogil:
+    """Whether the bytes of a truncated BaseHeader show that it is not one."""
+    return size > 0 and data[0] != VERSION_NUMBER or size >= 8 and load_u32(data + SIGNATURE_AT) != PACKET_SIGNATURE
+
+
+cdef inline int lacks_end(const Packet* packet, size_t size, Fault* fault) noexcept nogil:
+    """The fault of a packet whose first ``size`` bytes hold all headers that PacketSize counts, and not all of it."""
+    if packet.extent > packet.size:
+        return set_fault(
+            fault, INCOMPLETE, Field.SessionHeader, packet.size, SESSION_HEADER_SIZE,
+            size - packet.size if size > packet.size else 0,
+        )
+    return set_fault_of(fault, INCOMPLETE, Field.PacketSize, PACKET_SIZE_AT, packet.extent, size, packet.size)
+
+
+cdef inline int read_base_header(
+    const uint8_t* data, size_t size, size_t lost, Packet* packet, Fault* fault
+) noexcept nogil:
+    """The BaseHeader of the packet that ``size`` bytes, and ``lost`` ones after them, hold: [MS-MQMQ] 2.2.19.1."""
     cdef uint32_t packet_size
-    if wire_unlikely(size < BASE_HEADER_SIZE):
+    if wire_unlikely(size < BASE_HEADER_SIZE and not (lost and is_other_header(data, size))):
         return set_fault(fault, TRUNCATED, Field.BaseHeader, 0, BASE_HEADER_SIZE, size)
     if wire_unlikely(data[0] != VERSION_NUMBER):
         return set_fault(fault, BAD_VERSION, Field.VersionNumber, 0, VERSION_NUMBER, data[0])
@@ -423,6 +441,7 @@ cdef inline int read_base_header(const uint8_t* data, size_t size, Packet* packe
         return set_fault(
             fault, BAD_SIGNATURE, Field.Signature, SIGNATURE_AT, PACKET_SIGNATURE, load_u32(data + SIGNATURE_AT)
         )
+    size += lost
     packet_size = load_u32(data + PACKET_SIZE_AT)
     if wire_unlikely(packet_size < BASE_HEADER_SIZE):
         return set_fault_of(

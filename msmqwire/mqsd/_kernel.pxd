@@ -64,11 +64,11 @@ cdef enum Presence:
 
 # Sections of a record: where fixed fields are loaded from
 cdef enum:
-    HEADER
-    REQUEST_FIELDS
-    REPLY_FIELDS
-    RESPONDING_SITE
-    SECTION_COUNT
+    HEADER = 0
+    REQUEST_FIELDS = 1
+    REPLY_FIELDS = 2
+    RESPONDING_SITE = 3
+    SECTION_COUNT = 4
 
 # Where fields begin in their headers
 cdef enum:
@@ -187,16 +187,13 @@ cdef struct ServerColumns:
     uint8_t* ipx
 
 
-cdef enum:
-    CUT_SIZE = 64   # bytes of a copy of the fixed fields of a packet, which are fewer
-
-
 # Cold paths: they find which field, in wire order, is at fault
 cdef int header_fault(const uint8_t* data, size_t size, Fault* fault) noexcept nogil
 cdef int request_truncated(size_t size, Fault* fault) noexcept nogil
 cdef int reply_truncated(const uint8_t* data, size_t size, Fault* fault) noexcept nogil
-cdef bint read_incomplete(
-    const uint8_t* data, size_t size, size_t lost, uint32_t transport, Topology* packet, Fault* fault, uint8_t* fields
+cdef int keep_complete_fields(
+    const uint8_t* data, size_t size, size_t lost, uint32_t transport, int status, Topology* packet, Fault* fault,
+    uint8_t* fields,
 ) noexcept nogil
 cdef int server_array_fault(const uint8_t* array, size_t size, size_t at, Fault* fault) noexcept nogil
 cdef int violation_fault(

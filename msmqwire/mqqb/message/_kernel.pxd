@@ -32,7 +32,8 @@ from msmqwire.mqqb._kernel cimport (
     TRANSACTION_PRIORITY, TX_SEQUENCE_NUMBER, TX_SEQUENCE_NUMBER_AT, USER, USER_ADMIN_SHIFT, USER_CONNECTOR_TYPE,
     USER_DELIVERY_SHIFT, USER_DESTINATION_SHIFT, USER_HEADER_FLAGS_AT, USER_HEADER_SIZE, USER_HOPS, USER_HTTP,
     USER_MESSAGE, USER_MULTI_QUEUE, USER_PROPERTIES, USER_REPLY_QUEUES, USER_RESPONSE_SHIFT, USER_SECURITY, USER_SOAP,
-    USER_TRANSACTION, WINDOW_SIZE, Field, Packet, Violation, clear_packet, read_base_header, set_trailing, skip_padding,
+    USER_TRANSACTION, WINDOW_SIZE, Field, Packet, Violation, clear_packet, lacks_end,
+    read_base_header, set_trailing, skip_padding,
 )
 from msmqwire.mqqb.framing cimport BASE_HEADER_SIZE, FLAG_INTERNAL, FLAG_SESSION
 from msmqwire.mqqb.message._queues cimport (
@@ -190,6 +191,13 @@ cdef inline bint is_sender_id(uint32_t sender, const uint8_t* data, uint32_t siz
     return size == 16 if sender == 2 else sender == 0 and size == 0
 
 
+cdef inline void note_sender(Packet* packet, uint32_t sender) noexcept nogil:
+    """ST of the SecurityHeader, and whether it has a name."""
+    packet.codes[SENDER] = <uint8_t>sender
+    if sender <= 2:
+        packet.presence |= HAS_SENDER_ID_TYPE
+
+
 cdef inline int read_security(
     const uint8_t* data, size_t size, size_t* at, Packet* packet, Fault* fault
 ) noexcept nogil:
@@ -225,9 +233,7 @@ cdef inline int read_security(
             at[0] = skip_padding(at[0] + sizes[i], size, packet)
     flags = load_u16(header)
     sender = flags & 0xF
-    packet.codes[SENDER] = <uint8_t>sender
-    if sender <= 2:
-        packet.presence |= HAS_SENDER_ID_TYPE
+    note_sender(packet, sender)
     if wire_unlikely(not is_sender_id(sender, data + packet.parts[SECURITY_ID].offset, sizes[SECURITY_ID])):
         packet.violations |= SENDER_ID
     if wire_unlikely(sizes[PROVIDER_INFO] or (sizes[SIGNATURE] and not flags & DEFAULT_PROVIDER)):
@@ -267,6 +273,13 @@ cdef inline bint is_cipher(uint32_t algorithm, uint32_t privacy) noexcept nogil:
     return (algorithm == 0x6801 or algorithm == 0x6602) and privacy != 5    # RC4, RC2
 
 
+cdef inline void note_message_class(Packet* packet, uint32_t message_class) noexcept nogil:
+    """MessageClass of the MessagePropertiesHeader, and whether it has a name."""
+    packet.numbers[MESSAGE_CLASS] = <uint16_t>message_class
+    if message_class == 0 or is_message_class(message_class):
+        packet.presence |= HAS_MESSAGE_CLASS
+
+
 cdef inline int read_properties(
     const uint8_t* data, size_t size, size_t* at, Packet* packet, Fault* fault
 ) noexcept nogil:
@@ -299,9 +312,7 @@ cdef inline int read_properties(
     set_part(packet, BODY, at[0], message_size)
     at[0] = skip_padding(at[0] + message_size, size, packet)
     message_class = load_u16(header + MESSAGE_CLASS_AT)
-    packet.numbers[MESSAGE_CLASS] = <uint16_t>message_class
-    if message_class == 0 or is_message_class(message_class):
-        packet.presence |= HAS_MESSAGE_CLASS
+    note_message_class(packet, message_class)
     privacy = load_u32(header + PRIVACY_LEVEL_AT)
     unusual = (
         privacy | header[0] | message_class & CLASS_BITS_UNUSED | packet.sections[SECURITY][0] & BODY_ENCRYPTED
@@ -389,23 +400,22 @@ cdef inline int read_headers(
     return 0
 
 
-cdef inline int read_message(
-    const uint8_t* data, size_t size, bint strict, QueueLists* lists, Packet* packet, Fault* fault
+cdef inline int read_message_of(
+    const uint8_t* data, size_t size, size_t lost, bint strict, QueueLists* lists, Packet* packet, Fault* fault
 ) noexcept nogil:
-    """One UserMessage packet. 0, or -1 with ``fault`` set.
-
-    ``lists``, unless NULL, are arrays for the queues of a MultiQueueFormatHeader.
-    """
+    """A packet that had ``lost`` bytes after those that are there; 0 is a constant where none can be."""
     cdef size_t at = BASE_HEADER_SIZE
     cdef size_t packet_size
     cdef uint32_t base
     clear_packet(packet)
-    if read_base_header(data, size, packet, fault) != 0:
+    if read_base_header(data, size, lost, packet, fault) != 0:
         return -1
     packet_size = packet.size
     base = load_u16(data + BASE_HEADER_FLAGS_AT)
-    if read_headers(data, packet_size, &at, lists, packet, fault) != 0:
+    if read_headers(data, min(size, packet_size) if lost else packet_size, &at, lists, packet, fault) != 0:
         return -1
+    if lost and packet.extent > size:
+        return lacks_end(packet, size, fault)
     packet.end = at
     if base & FLAG_SESSION:
         packet.sections[SESSION] = data + packet_size
@@ -424,6 +434,20 @@ cdef inline int read_message(
     return 0
 
 
+cdef inline int read_message(
+    const uint8_t* data, size_t size, bint strict, QueueLists* lists, Packet* packet, Fault* fault
+) noexcept nogil:
+    """One UserMessage packet. 0, or -1 with ``fault`` set.
+
+    ``lists``, unless NULL, are arrays for the queues of a MultiQueueFormatHeader.
+    """
+    return read_message_of(data, size, 0, strict, lists, packet, fault)
+
+
+cdef int read_captured_message(
+    const uint8_t* data, size_t size, size_t lost, QueueLists* lists, Packet* packet, Fault* fault
+) noexcept nogil
+cdef void note_complete_fields(Packet* packet, const Fault* fault) noexcept nogil
 cdef size_t largest_message(const Packet* packet, FormatName** lists) noexcept nogil
 cdef size_t write_message(
     const Packet* packet, const uint8_t* payload, FormatName** lists, uint8_t* target

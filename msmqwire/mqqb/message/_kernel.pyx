@@ -6,7 +6,7 @@ say which headers are present are derived, and the packet is a multiple of four 
 
 from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint16_t, uint32_t
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
 from msmqwire.columns._convert cimport TextSpan
 from msmqwire.mqqb._kernel cimport (
@@ -290,6 +290,26 @@ cdef int message_violation_fault(
     if packet.violations & TRAILING_BYTES:
         return set_fault(fault, BAD_SIZE, Field.PacketSize, extra, extra, size)
     return set_fault(fault, BAD_FLAG, Field.UserHeader_Flags, flags_at, 0, load_u32(data + flags_at))
+
+
+cdef int read_captured_message(
+    const uint8_t* data, size_t size, size_t lost, QueueLists* lists, Packet* packet, Fault* fault
+) noexcept nogil:
+    """As ``read_message``, of a packet that had ``lost`` bytes after those that are there."""
+    return read_message_of(data, size, lost, False, lists, packet, fault)
+
+
+cdef void note_complete_fields(Packet* packet, const Fault* fault) noexcept nogil:
+    """What the reader notes of a header only after the fields that follow it, in a packet that lacks one of these."""
+    packet.presence |= named(&packet.queues[ADMIN_QUEUE], HAS_ADMIN)
+    if packet.presence & HAS_SECURITY and (fault.field != <uint32_t>Field.SecurityHeader or fault.available >= 2):
+        note_sender(packet, load_u16(packet.sections[SECURITY]) & 0xF)
+    if packet.presence & HAS_PROPERTIES and (
+        fault.field != <uint32_t>Field.MessagePropertiesHeader or fault.available >= MESSAGE_CLASS_AT + 2
+    ):
+        note_message_class(packet, load_u16(packet.sections[PROPERTIES] + MESSAGE_CLASS_AT))
+    if not packet.presence & HAS_MULTI_QUEUE:
+        memset(packet.list_counts, 0, sizeof(packet.list_counts))
 
 
 # --- Writer ---

@@ -32,16 +32,20 @@ _QUEUE_FORMS = dict(enumerate((
 )))  # fmt: skip
 
 
+#: The MQFAddressHeaders of a MultiQueueFormatHeader.
+_QUEUE_LISTS = ("Destination", "Administration", "Response")
+
+
 def _queue(name: str, shift: int, column: str, about: str, presence: str) -> tuple[Field, ...]:
     """A queue, by the code in UserHeader.Flags ([MS-MQMQ] 2.2.19.2)."""
     code, count = f"bits(user_flags, {shift}, 3)", column.replace("queue", "count")
-    direct, store = f"{code} == 7", f"queues.{column.upper()}"
+    direct, store, faults = f"{code} == 7", f"queues.{column.upper()}", (name,)
     return (
         Field("", "", -1, column, about, shown=FORMAT_NAME, store=store, presence=presence, default=None),
-        Field(f"{name}.Guid", "guid", when=f"{code} == 5 or {code} == 6"),
-        Field(f"{name}.Number", "u32", when=f"{code} == 2 or {code} == 3 or {code} == 4 or {code} == 6"),
-        Field(f"{name}.Count", "u16", id=count, when=direct),
-        Field(f"{name}.Name", "text", when=direct, size=count),
+        Field(f"{name}.Guid", "guid", faults=faults, when=f"{code} == 5 or {code} == 6"),
+        Field(f"{name}.Number", "u32", faults=faults, when=f"{code} == 2 or {code} == 3 or {code} == 4 or {code} == 6"),
+        Field(f"{name}.Count", "u16", id=count, faults=faults, when=direct),
+        Field(f"{name}.Name", "text", faults=faults, when=direct, size=count),
         Field(f"{name}.Padding", "pad", when=direct),
     )
 
@@ -115,6 +119,7 @@ MESSAGE_HEADERS = (
             Field(
                 "BaseHeader.Flags", "u16", 2, "base_flags", "BaseHeader.Flags as received",
                 checks={
+                    "bad_type": "has(base_flags, 8)",
                     "reserved_flags": "bits(base_flags, 6, 2) > 0 or bits(base_flags, 9, 7) > 0",
                     "missing_debug_header": "has(base_flags, 0x100) and not has(base_flags, 0x20)",
                 },
@@ -126,6 +131,7 @@ MESSAGE_HEADERS = (
             Field("IN", "bits", 2, bits=(3, 1)),
             Field("SH", "bits", 2, bits=(4, 1)),
         ),
+        faults=("BaseHeader",),
     ),
     Header(
         "USER",
@@ -156,6 +162,10 @@ MESSAGE_HEADERS = (
             Field(
                 "UserHeader.Flags", "u32", 44, "user_flags", "UserHeader.Flags as received",
                 checks={
+                    "bad_flag": " or ".join(
+                        [f"bits(user_flags, 10, 3) == {code}" for code in (1, 2, 4, 6)]
+                        + [f"bits(user_flags, 13, 3) == {code}" for code in (1, 4)]
+                    ),
                     "missing_properties": "not has(user_flags, 0x200000)",
                     "delivery_mode": "bits(user_flags, 5, 2) > 1",
                     "express_transaction": "has(user_flags, 0x100000) and bits(user_flags, 5, 2) == 0",
@@ -180,6 +190,7 @@ MESSAGE_HEADERS = (
             Field("MQ", "bits", 44, bits=(23, 1)),
             Field("HH", "bits", 44, bits=(28, 1)),
         ),
+        faults=("UserHeader",),
     ),
     Header(
         "CONNECTOR",
@@ -226,6 +237,7 @@ MESSAGE_HEADERS = (
         ),
         when="has(user_flags, 0x100000)",
         presence="HAS_TRANSACTION",
+        faults=("TransactionHeader",),
     ),
     Header(
         "CONNECTOR_QM",
@@ -289,6 +301,7 @@ MESSAGE_HEADERS = (
         ),
         when="has(user_flags, 0x80000)",
         presence="HAS_SECURITY",
+        faults=("SecurityHeader",),
     ),
     Header(
         "PROPERTIES",
@@ -392,6 +405,7 @@ MESSAGE_HEADERS = (
         ),
         when="has(user_flags, 0x200000)",
         presence="HAS_PROPERTIES",
+        faults=("MessagePropertiesHeader",),
     ),
     Header("", (Field("MessagePropertiesHeader padding", "pad", when="position < packet_size"),)),
     Header(
@@ -399,11 +413,15 @@ MESSAGE_HEADERS = (
         (
             Field(
                 "DebugHeader.Flags", "u16", 0, id="debug_flags",
-                checks={"reserved_flags": "bits(debug_flags, 2, 14) > 0"},
+                checks={
+                    "bad_flag": "bits(debug_flags, 0, 2) > 1",
+                    "reserved_flags": "bits(debug_flags, 2, 14) > 0",
+                },
             ),
             Field("DebugHeader.Reserved", "u16", 2),
         ),
         when="has(base_flags, 0x20)",
+        faults=("DebugHeader",),
     ),
     Header(
         "DEBUG_QUEUE",
@@ -416,7 +434,15 @@ MESSAGE_HEADERS = (
         when="has(base_flags, 0x20) and bits(debug_flags, 0, 2) == 1",
         presence="HAS_DEBUG_QUEUE",
     ),
-    Header("", (Field("further headers", "bytes", when="position < packet_size", size="packet_size - position"),)),
+    Header(
+        "",
+        (
+            Field(
+                "further headers", "bytes", when="position < packet_size", size="packet_size - position",
+                faults=("SRMPEnvelopeHeader.DataLength",),
+            ),
+        ),
+    ),
     Header(
         "",
         (
@@ -442,6 +468,10 @@ MESSAGE_HEADERS = (
             ),
         ),
         presence="HAS_COMPOUND",
+        faults=(
+            "CompoundMessageHeader", "CompoundMessageHeader.HttpBodySize", "CompoundMessageHeader.MessageBodySize",
+            "CompoundMessageHeader.MessageBodyOffset",
+        ),
     ),
     Header(
         "",
@@ -456,6 +486,7 @@ MESSAGE_HEADERS = (
             ),
         ),
         presence="HAS_SOAP",
+        faults=("SoapHeader", "SoapHeader.Header", "SoapBody", "SoapBody.Body"),
     ),
     Header(
         "",
@@ -478,6 +509,10 @@ MESSAGE_HEADERS = (
             ),
         ),
         presence="HAS_MULTI_QUEUE",
+        faults=(
+            *[f"{name}{part}" for name in _QUEUE_LISTS for part in ("", ".HeaderSize", ".HeaderID", ".FormatNameList")],
+            "MQFSignatureHeader", "MQFSignatureHeader.ID", "MQFSignatureHeader.Signature",
+        ),
     ),
     Header(
         "SESSION",
@@ -488,6 +523,7 @@ MESSAGE_HEADERS = (
         ),
         when="has(base_flags, 0x10)",
         presence="HAS_SESSION",
+        faults=("SessionHeader",),
     ),
     Header(
         "ACKNOWLEDGED",

@@ -18,6 +18,7 @@ SESSION_HEADERS = (
         (
             Field("", column="kind", about="which packet", shown=Enumeration(SESSION_KINDS), store="codes.KIND"),
         ),
+        presence="HAS_KIND",
     ),
     Header(
         "BASE",
@@ -30,6 +31,7 @@ SESSION_HEADERS = (
             Field(
                 "BaseHeader.Flags", "u16", 2, "base_flags", "BaseHeader.Flags as received",
                 checks={
+                    "bad_type": "not has(base_flags, 8)",
                     "reserved_flags": "bits(base_flags, 6, 2) > 0 or bits(base_flags, 9, 7) > 0",
                     "message_flags": "has(base_flags, 0x20) or has(base_flags, 0x100)",
                 },
@@ -38,12 +40,24 @@ SESSION_HEADERS = (
                 "TimeToReachQueue", "u32", 12, id="time_to_reach_queue", time="s",
                 checks={"time_to_reach_queue": "time_to_reach_queue < 0xFFFFFFFF"},
             ),
+            Field("PR", "bits", 2, bits=(0, 3)),
+            Field("IN", "bits", 2, bits=(3, 1)),
+            Field("SH", "bits", 2, bits=(4, 1)),
+            Field("DH", "bits", 2, bits=(5, 1)),
+            Field("TR", "bits", 2, bits=(8, 1)),
+        ),
+        presence="IS_PACKET",
+        faults=("BaseHeader",),
+    ),
+    Header(
+        "INTERNAL",
+        (
             Field(
-                "InternalHeader.Reserved", "u16", 16, id="internal_reserved",
+                "InternalHeader.Reserved", "u16", 0, id="internal_reserved",
                 checks={"reserved_nonzero": "internal_reserved > 0"},
             ),
             Field(
-                "InternalHeader.Flags", "u16", 18, "internal_flags", "InternalHeader.Flags as received",
+                "InternalHeader.Flags", "u16", 2, "internal_flags", "InternalHeader.Flags as received",
                 checks={
                     "bad_type": "bits(internal_flags, 0, 4) == 0 or bits(internal_flags, 0, 4) > 3",
                     "reserved_flags": "bits(internal_flags, 5, 11) > 0",
@@ -51,18 +65,14 @@ SESSION_HEADERS = (
                     "connection_refused": "bits(internal_flags, 0, 4) == 1 and has(internal_flags, 16)",
                 },
             ),
-            Field("PR", "bits", 2, bits=(0, 3)),
-            Field("IN", "bits", 2, bits=(3, 1)),
-            Field("SH", "bits", 2, bits=(4, 1)),
-            Field("DH", "bits", 2, bits=(5, 1)),
-            Field("TR", "bits", 2, bits=(8, 1)),
             Field(
-                "PT", "bits", 18, bits=(0, 4),
+                "PT", "bits", 2, bits=(0, 4),
                 names={1: "SessionAck", 2: "EstablishConnection", 3: "ConnectionParameters"},
             ),
-            Field("CS", "bits", 18, bits=(4, 1)),
+            Field("CS", "bits", 2, bits=(4, 1)),
         ),
         presence="IS_PACKET",
+        faults=("InternalHeader",),
     ),
     Header(
         "PINGED",
@@ -79,6 +89,7 @@ SESSION_HEADERS = (
         ),
         presence="IS_PING",
         layout="ping",
+        faults=("Ping",),
     ),
     Header(
         "",
@@ -88,6 +99,7 @@ SESSION_HEADERS = (
                 store="codes.REFUSED", default=False,
             ),
         ),
+        presence="HAS_KIND",
     ),
     Header(
         "ESTABLISH",
@@ -117,6 +129,7 @@ SESSION_HEADERS = (
         ),
         when="bits(internal_flags, 0, 4) == 2",
         presence="IS_ESTABLISH",
+        faults=("EstablishConnectionHeader",),
     ),
     Header(
         "PARAMETERS",
@@ -142,6 +155,7 @@ SESSION_HEADERS = (
         ),
         when="bits(internal_flags, 0, 4) == 3",
         presence="IS_PARAMETERS",
+        faults=("ConnectionParametersHeader",),
     ),
     Header(
         "WINDOW",
@@ -159,6 +173,7 @@ SESSION_HEADERS = (
         ),
         when="bits(internal_flags, 0, 4) == 1",
         presence="IS_SESSION_ACK",
+        faults=("SessionHeader",),
     ),
     Header(
         "",
