@@ -1,6 +1,6 @@
 """The fields of messages, by the headers that they stand in: [MS-MQMQ] 2.2.19-2.2.20.
 
-``make build`` writes the enumerations of ``mqqb/_kernel.pxd`` from these rows.
+``make build`` writes ``mqqb/_generated.pxd`` from these rows.
 """
 
 from __future__ import annotations

@@ -23,24 +23,10 @@ from msmqwire.mqqb._kernel cimport (
 from msmqwire.mqqb.framing cimport (
     BASE_HEADER_SIZE, FLAG_INTERNAL, FLAG_SESSION, PACKET_SIGNATURE, SESSION_HEADER_SIZE
 )
+from msmqwire.mqqb.session._generated cimport *
 from msmqwire.wire.cursor cimport load_u16, load_u32
 from msmqwire.wire._fault cimport BAD_FLAG, BAD_SIGNATURE, BAD_SIZE, BAD_TYPE, TRUNCATED, Fault, set_fault
 from msmqwire.wire._transport cimport Transport
-
-
-# --- Written by `make build` from rules.py; do not edit ---
-# Bits of the column ``violations`` of sessions
-cdef enum SessionViolation:
-    TRAILING_BYTES = 1 << 0
-    TIMEOUT_RANGE = 1 << 1
-    OPERATING_SYSTEM = 1 << 2
-    TIME_TO_REACH_QUEUE = 1 << 3
-    RESERVED_FLAGS = 1 << 4
-    RESERVED_NONZERO = 1 << 5
-    CONNECTION_REFUSED = 1 << 6
-    MESSAGE_FLAGS = 1 << 7
-    WINDOW_SIZE = 1 << 8
-# --- End of the written part ---
 
 
 # InternalHeader.Flags: PT in four bits, then CS

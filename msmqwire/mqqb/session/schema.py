@@ -1,6 +1,6 @@
 """The fields of pings and of the packets of sessions, by the headers that they stand in: [MS-MQQB] 2.2.
 
-``make build`` writes the enumerations of ``_kernel.pxd`` from these rows.
+``make build`` writes ``mqqb/_generated.pxd`` from these rows.
 """
 
 from __future__ import annotations
