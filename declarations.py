@@ -129,7 +129,7 @@ def session_violations(module: ModuleType) -> Iterator[str]:
 
 def constants(module: ModuleType) -> Iterator[str]:
     """The constants of a module; bytes as the number that a kernel loads."""
-    values = {name: value for name, value in vars(module).items() if name.isupper()}
+    values = {name: value for name, value in vars(module).items() if name.isupper() and isinstance(value, int | bytes)}
     numbers = {
         name: int.from_bytes(each, "little") if isinstance(each, bytes) else each for name, each in values.items()
     }
@@ -142,7 +142,7 @@ PARTS: dict[str, tuple[tuple[str, Callable[[ModuleType], Iterator[str]]], ...]] 
     "properties": (("properties.table", kinds),),
     "mqsd": (("mqsd.schema", protocol_of_rows),),
     "mqcn": (("mqcn.schema", protocol_of_rows), ("mqcn.schema", members)),
-    "mqqb": (("mqqb.framing", constants), ("mqqb.schema", protocol)),
+    "mqqb": (("mqqb.framing", constants), ("mqqb.numbers", constants), ("mqqb.schema", protocol)),
     "mqqb/session": (("mqqb.rules", session_violations),),
 }
 NAME = "_generated.pxd"

@@ -1,4 +1,4 @@
-"""Written by `make build` from framing.py, schema.py; do not edit."""
+"""Written by `make build` from framing.py, numbers.py, schema.py; do not edit."""
 
 cdef enum:
     BASE_HEADER_SIZE = 0x10
@@ -8,6 +8,40 @@ cdef enum:
     LARGEST_PACKET = 0x400000
     FLAG_INTERNAL = 0x8
     FLAG_SESSION = 0x10
+
+cdef enum:
+    FOR_EVER = 0xffffffff
+    MOST_HOPS = 0x1d
+    DESTINATION_CODES = 0xa9
+    ADMIN_CODES = 0xed
+    LARGEST_LABEL = 0xfa
+    LARGEST_SENDER_CERT = 0xffff
+    AU_OR_AS = 0xf10
+    BODY_ENCRYPTED = 0x20
+    ACKNOWLEDGMENTS = 0xf
+    CLASS_BITS_UNUSED = 0x1e00
+    SHA_1 = 0x8004
+    FIRST_HASH_ALGORITHM = 0x8001
+    HASH_ALGORITHMS = 0x280f
+    RC2 = 0x6602
+    RC4 = 0x6801
+    FIRST_AES = 0x660e
+    LAST_AES = 0x6610
+    PRIVACY_LEVELS = 0x2b
+    LARGEST_PRIVACY_LEVEL = 0x5
+    PING_SIGNATURE = 0x5548
+    RESIDENT_SYSTEM = 0x10
+    LEAST_RECOVERABLE_ACK_TIMEOUT = 0x1f4
+    LEAST_ACK_TIMEOUT = 0x4e20
+    LARGEST_ACK_TIMEOUT = 0x1d4c0
+    RESERVED_BASE = 0xfec0
+    RESERVED_USER = 0xed000080
+    RESERVED_TRANSACTION = 0xff000000
+    RESERVED_SECURITY = 0xf000
+    RESERVED_PROPERTIES = 0xf0
+    RESERVED_DEBUG = 0xfffc
+    RESERVED_INTERNAL = 0xffe0
+    RESERVED_SYSTEM = 0xf800
 
 # Fields as the specification names them; the field of a fault
 cdef enum Field:

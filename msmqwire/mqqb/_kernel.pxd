@@ -36,10 +36,7 @@ cdef enum:
     SOAP_SECTION_SIZE = 8
     ADDRESS_HEADER_FIXED_SIZE = 12
     ACK_BODY_SIZE = 36
-    LARGEST_LABEL = 250         # code units with the U+0000
-    LARGEST_SENDER_CERT = 0xFFFF
     BLANK_SIZE = 64
-    FOR_EVER = 0xFFFFFFFF       # seconds
 
 # BaseHeader.Flags above IN and SH, which framing.pxd has
 cdef enum:
@@ -60,17 +57,6 @@ cdef enum UserFlag:
     USER_MULTI_QUEUE = 1 << 23
     USER_SOAP = 1 << 28
     USER_HTTP = 1 << 25
-
-# The bits of Flags fields that have no meaning
-cdef enum ReservedFlags:
-    RESERVED_BASE = 0xFEC0
-    RESERVED_USER = 0xED000080
-    RESERVED_TRANSACTION = 0xFF000000
-    RESERVED_SECURITY = 0xF000
-    RESERVED_PROPERTIES = 0xF0
-    RESERVED_DEBUG = 0xFFFC
-    RESERVED_INTERNAL = 0xFFE0
-    RESERVED_SYSTEM = 0xF800
 
 cdef enum:
     COMPOUND_HEADER_ID = 0x01F4

@@ -120,14 +120,14 @@ def test_lists_of_queues_before_the_session_header() -> None:
     batch = mqqb.decode_batch(
         Payloads.of([packet[:size] for size in sizes], lost=[len(packet) - size for size in sizes])
     )
-    assert batch.fault(0) == ("incomplete", "SessionHeader", len(packet) - 16)
+    assert batch.fault(0)[:3] == ("incomplete", "SessionHeader", len(packet) - 16)  # type: ignore[index]
     assert batch.to_arrow()["destination_queues"].to_pylist() == [[*queues], [*queues], None]
 
 
 @each_table
 def test_a_packet_that_is_too_short_with_its_lost_bytes_is_truncated(kind: Format) -> None:
     batch = kind.decode_batch(Payloads.of([b"\x10"], lost=[3]), **({"transport": "tcp"} if kind.transports else {}))
-    assert batch.fault(0) == ("truncated", "BaseHeader", 0)
+    assert batch.fault(0)[:3] == ("truncated", "BaseHeader", 0)
 
 
 def test_among_complete_packets_and_in_reused_memory() -> None:
