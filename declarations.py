@@ -1,8 +1,7 @@
 """Write the enumerations and structures that kernels are compiled with from the tables of the protocols, and the stubs.
 
-``make build`` runs it, before anything is compiled: it imports Python modules only, numpy and Cython. Every part
-stands in a ``.pxd`` between two comments and is committed; ``tests/test_declarations.py`` compares. Stubs are files of
-their own: ``stubs.py`` makes them.
+``make build`` runs it, before anything is compiled: it imports Python modules only, numpy and Cython. Each folder has
+one file ``_generated.pxd``, which is committed; ``tests/test_declarations.py`` compares. ``stubs.py`` makes the stubs.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 import importlib
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -18,7 +17,6 @@ from typing import Any
 from stubs import stubs
 
 PACKAGE = Path(__file__).parent / "msmqwire"
-END = "# --- End of the written part ---\n"
 
 
 def enumeration(name: str, members: Iterable[str], comment: str = "") -> Iterator[str]:
@@ -52,7 +50,8 @@ def offsets(tables: Iterable[Any], room: str) -> Iterator[str]:
     """Where fields begin in their headers; those that the sources of ``room`` use."""
     from msmqwire.columns.fields import SIZES
 
-    sources = "".join(path.read_text("utf-8") for path in sorted((PACKAGE / room).rglob("*.p[yx][xd]")))
+    paths = sorted(path for path in (PACKAGE / room).rglob("*.p[yx][xd]") if path.name != NAME)
+    sources = "".join(path.read_text("utf-8") for path in paths)
     used = {*re.findall(r"\w+_AT\b", sources)}
     found = {
         f"{re.sub(r'(?<=[a-z0-9])(?=[A-Z])|(?<=ID)(?=Size)|[.]', '_', row.name or row.column).upper()}_AT": row.at
@@ -68,7 +67,7 @@ def offsets(tables: Iterable[Any], room: str) -> Iterator[str]:
 
 def protocol(module: ModuleType) -> Iterator[str]:
     """The fields, violations, presence bits, sections and enumerations of the tables of a protocol."""
-    from msmqwire.columns.fields import enumerators, section_names
+    from msmqwire.columns.fields import enumerators, section_places
 
     fields = [name.replace(".", "_") for name in module.FIELDS]
     yield from enumeration("Field", fields, "Fields as the specification names them; the field of a fault")
@@ -79,9 +78,10 @@ def protocol(module: ModuleType) -> Iterator[str]:
     for table in tables:
         prefix = table.violations.__name__.removesuffix("Violation")
         yield from flags(f"{prefix}Presence", table.presence_bits, f"Bits of the presence of a row of {table.name}")
-    yield from enumeration(
-        "", [*section_names(tables), "SECTION_COUNT"], "Sections of a record: where fixed fields are loaded from"
-    )
+    sections = section_places(tables)
+    sections["SECTION_COUNT"] = max(sections.values()) + 1
+    members = [f"{name} = {place}" for name, place in sections.items()]
+    yield from enumeration("", members, "Sections of a record: where fixed fields are loaded from")
     yield from offsets(tables, module.__name__.split(".")[1])
     written: list[str] = []
     for member, names in enumerators(tables).items():
@@ -129,37 +129,39 @@ def session_violations(module: ModuleType) -> Iterator[str]:
 
 def constants(module: ModuleType) -> Iterator[str]:
     """The constants of a module; bytes as the number that a kernel loads."""
-    values = {name: value for name, value in vars(module).items() if name.isupper()}
+    values = {name: value for name, value in vars(module).items() if name.isupper() and isinstance(value, int | bytes)}
     numbers = {
         name: int.from_bytes(each, "little") if isinstance(each, bytes) else each for name, each in values.items()
     }
     yield from enumeration("", [f"{name} = {number:#x}" for name, number in numbers.items()])
 
 
-#: Each file with the module of its table and what is written from it.
-PARTS = {
-    "wire/_fault.pxd": ("msmqwire.wire.codes", fault_codes),
-    "mqsd/_kernel.pxd": ("msmqwire.mqsd.schema", protocol_of_rows),
-    "mqcn/_kernel.pxd": ("msmqwire.mqcn.schema", protocol_of_rows),
-    "mqcn/_property_columns.pxd": ("msmqwire.mqcn.schema", members),
-    "properties/_lookup.pxd": ("msmqwire.properties.table", kinds),
-    "mqqb/_kernel.pxd": ("msmqwire.mqqb.schema", protocol),
-    "mqqb/framing.pxd": ("msmqwire.mqqb.framing", constants),
-    "mqqb/session/_kernel.pxd": ("msmqwire.mqqb.rules", session_violations),
+#: Each file with the modules of tables and what is written from them.
+PARTS: dict[str, tuple[tuple[str, Callable[[ModuleType], Iterator[str]]], ...]] = {
+    "wire": (("wire.codes", fault_codes),),
+    "properties": (("properties.table", kinds),),
+    "mqsd": (("mqsd.schema", protocol_of_rows),),
+    "mqcn": (("mqcn.schema", protocol_of_rows), ("mqcn.schema", members)),
+    "mqqb": (("mqqb.framing", constants), ("mqqb.numbers", constants), ("mqqb.schema", protocol)),
+    "mqqb/session": (("mqqb.rules", session_violations),),
 }
+NAME = "_generated.pxd"
 
 
 def written() -> dict[Path, str]:
-    """The text that each file has when its part is written anew."""
+    """The text of each file, written anew."""
     found = {}
-    for name, (module, lines) in PARTS.items():
-        path = PACKAGE / name
-        begin = f"# --- Written by `make build` from {module.rpartition('.')[2]}.py; do not edit ---\n"
-        before, began, rest = path.read_text("utf-8").partition(begin)
-        _, ended, after = rest.partition(END)
-        if not (began and ended):
-            raise ValueError(f"{name} lacks the comments around its written part")
-        found[path] = before + begin + "\n".join(lines(importlib.import_module(module))) + END + after
+    for folder, parts in PARTS.items():
+        lines = [line for module, part in parts for line in part(importlib.import_module(f"msmqwire.{module}"))]
+        sources = ", ".join(dict.fromkeys(f"{module.rpartition('.')[2]}.py" for module, _ in parts))
+        text = "\n".join(lines)
+        types = [name for name in ("int32_t", "uint8_t", "uint16_t", "uint32_t") if re.search(rf"\b{name}\b", text)]
+        head = [f'"""Written by `make build` from {sources}; do not edit."""', ""]
+        if types:
+            head += [f"from libc.stdint cimport {', '.join(types)}", ""]
+        if "TextSpan" in text:
+            head += ["from msmqwire.columns._convert cimport TextSpan", ""]
+        found[PACKAGE / folder / NAME] = "\n".join([*head, text.rstrip("\n"), ""])
     return found
 
 

@@ -338,8 +338,8 @@ def packet_class(
     parameters = ["self", "*", *keywords]
     if parameters[2:]:
         yield f"    def __init__(\n        {(',' + chr(10) + ' ' * 8).join(parameters)},\n    ) -> None: ..."
-    # Attributes of the MessagePropertiesHeader, which only malformed messages lack, are not typed as optional
-    always = {0, table.presence_bits.get("HAS_PROPERTIES", 0)}
+    # Not typed as optional: what only malformed messages, or only incomplete packets lack
+    always = {0, *(table.presence_bits.get(name, 0) for name in ("HAS_PROPERTIES", "HAS_KIND"))}
     for column in table.select(attributes):
         missing = column.presence not in always and base != "SessionPacket"
         kind = column.type.python.replace("bytes", "memoryview") + (" | None" if missing else "")

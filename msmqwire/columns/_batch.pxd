@@ -28,7 +28,6 @@ cdef class Batch:
     cdef object decoder      # the Decoder that knows where the columns are in ``buffers``; None until they are reserved
     cdef size_t length
     cdef size_t fault_count
-    cdef size_t whole_count  # rows of incomplete payloads
     cdef size_t holders      # Arrow consumers and encoders: while there are any it is not overwritten
     cdef bint writing        # a kernel is at work, perhaps without the GIL
     cdef size_t readers      # threads that read the payloads, perhaps without the GIL

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, uint8_t, uint32_t
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
 from msmqwire.columns._arrow cimport ArrowNode, array_capsule, arrow_node, record_batch, schema_capsule
 from msmqwire.columns._arrow_nodes cimport distinct_node, fault_node, guid_node, names_node, violations_node
@@ -22,12 +22,12 @@ from msmqwire.columns._convert cimport (
 )
 from msmqwire.columns._distinct cimport distinct_addresses, distinct_format_names
 from msmqwire.columns._payloads cimport Payloads
-from msmqwire.columns.payload_table cimport Whole
-from msmqwire.wire._fault cimport Fault, field_name, needed_of, number_or_none
+from msmqwire.wire._fault cimport INCOMPLETE, Fault, field_name, needed_of, number_or_none
 from msmqwire.wire._format_name cimport FormatName
 
 import numpy as np
 
+from msmqwire.columns.fields import bytes_needed
 from msmqwire.columns.display import SHOWN_ROWS, html_table, names_shown, python_rows
 from msmqwire.columns.schema import (
     ADDRESS, ASCII, BOOL, BYTES, FORMAT_NAME, GUID, TEXT, UTF8, Enumeration, Flags, ListOf, StructOf
@@ -45,8 +45,6 @@ if False:  # for type checkers: see stubs.py
 
     from msmqwire.columns import names, views
     from msmqwire.columns.schema import GuidForm, Table
-
-WHOLE_DTYPE = np.dtype([("row", np.uint64), ("columns", np.uint64, 2)])
 
 cdef Payloads NO_PAYLOADS = Payloads(b"", [0])
 
@@ -219,10 +217,12 @@ cdef class Batch:
             return np.ones(self.length, bool)
         self.derive_presence(column.presence)
         present = presence_of(self) & (column.presence or DECODED) != 0
-        if self.whole_count:
-            wholes = np.frombuffer(self.buffers["wholes"], WHOLE_DTYPE, self.whole_count)
-            index = self.table.names.index(name)
-            present[wholes["row"]] = wholes["columns"][:, index >> 6] >> np.uint64(index & 63) & 1 != 0
+        faults = self.faults
+        faults = faults[faults["code"] == <uint32_t>INCOMPLETE]
+        if faults.size:
+            needed = bytes_needed(self.table)[self.table.names.index(name)][faults["field"]]
+            rows = faults["row"]
+            present[rows] = (present[rows] | (not column.presence)) & (faults["available"] >= needed)
         return present
 
     def names(self, str name) -> list[str | None]:
@@ -422,7 +422,6 @@ cdef class Batch:
         self.groups = None
         self.length = payloads.table.count
         self.fault_count = 0
-        self.whole_count = 0
         self.counts = {}
         return 0
 
@@ -430,7 +429,6 @@ cdef class Batch:
         """The first rows without derived columns, in the same memory: to be used before this batch is overwritten."""
         cdef Batch batch = Batch.__new__(Batch)
         cdef const Fault* faults = <const Fault*>self.data("faults")
-        cdef const Whole* wholes = <const Whole*>self.data("wholes")
         batch.table, batch.payloads, batch.groups = self.table, self.payloads, self.groups
         batch.columns = tuple([column.name for column in self.table.select(self.columns) if not column.derived])
         batch.selected = frozenset(batch.columns)
@@ -443,8 +441,6 @@ cdef class Batch:
             around = path[:-2].rpartition("[]")
             ends = np.frombuffer(self.buffers[path[:-2]], np.int32)
             batch.counts[path] = int(ends[batch.counts[around[0] + "[]"] if around[1] else batch.length])
-        while batch.whole_count < self.whole_count and wholes[batch.whole_count].row < batch.length:
-            batch.whole_count += 1
         while batch.fault_count < self.fault_count and faults[batch.fault_count].row < batch.length:
             batch.fault_count += 1
         return batch
@@ -529,28 +525,44 @@ cdef class Batch:
                     )
                 )
             else:
-                validity, nulls = self.validity_of_column(form, index, column.presence or DECODED)
+                validity, nulls = self.validity_of_column(form, index, column.presence)
                 root.children.append(
                     node_of(self, column.type, column.name, column.name, self.length, validity, nulls, rows, form)
                 )
         return root
 
-    cdef tuple validity_of_column(self, ArrowForm form, size_t index, uint32_t bit):
+    cdef tuple validity_of_column(self, ArrowForm form, size_t index, uint32_t presence):
         """The bitmap of a column, None where it has no nulls, and the number of these."""
-        cdef const Whole* whole = <const Whole*>self.data("wholes")
-        cdef const Whole* end = whole + self.whole_count
+        cdef const Fault* fault = <const Fault*>self.data("faults")
+        cdef const Fault* end = fault + self.fault_count
+        cdef const uint32_t[:, ::1] needed
+        cdef size_t size = (self.length + 7) // 8
         cdef Buffer bitmap, common
         cdef Py_ssize_t nulls
-        common, nulls = form.validity.of(bit)
-        if whole == end:
+        cdef bint carried
+        cdef uint8_t* byte
+        cdef uint8_t bit
+        common, nulls = form.validity.of(presence or DECODED)
+        while fault != end and fault.code != <uint32_t>INCOMPLETE:
+            fault += 1
+        if fault == end:
             return common, nulls
-        bitmap = allocate((self.length + 7) // 8)
-        memcpy(bitmap.data, common.data, (self.length + 7) // 8)  # not None: incomplete rows lack presence bits
-        while whole != end:
-            if whole.columns[index >> 6] >> (index & 63) & 1:
-                bitmap.data[whole.row >> 3] |= <uint8_t>(1 << (whole.row & 7))
-                nulls -= 1
-            whole += 1
+        needed = bytes_needed(self.table)
+        bitmap = allocate(size)
+        if common is None:
+            memset(bitmap.data, 0xFF, size)
+        else:
+            memcpy(bitmap.data, common.data, size)
+        while fault != end:
+            if fault.code == <uint32_t>INCOMPLETE:
+                byte, bit = bitmap.data + (fault.row >> 3), <uint8_t>(1 << (fault.row & 7))
+                carried = byte[0] & bit != 0
+                nulls += carried
+                byte[0] &= ~bit
+                if (carried or not presence) and fault.available >= needed[index, fault.field]:
+                    byte[0] |= bit
+                    nulls -= 1
+            fault += 1
         return bitmap, nulls
 
 

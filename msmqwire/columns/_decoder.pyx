@@ -32,10 +32,7 @@ cdef Decoder decoder_of(Batch batch, Layout layout, type decoder_type):
     """The decoder of a batch: its columns have room for the payloads, and nothing is written in them."""
     cdef Decoder decoder = batch.decoder
     cdef size_t nbytes = <size_t>batch.payloads.nbytes
-    if (
-        decoder is not None and batch.length <= decoder.most_payloads and nbytes <= decoder.most_bytes
-        and (batch.payloads.table.lost == NULL or decoder.columns.wholes != NULL)
-    ):
+    if decoder is not None and batch.length <= decoder.most_payloads and nbytes <= decoder.most_bytes:
         clear_counts(&decoder.columns)
         return decoder
     batch.decoder = None  # until all columns have their memory
@@ -66,7 +63,6 @@ cdef int decode_into(
         batch.groups = batch.buffers["groups"]
     batch.length = decoder.columns.rows
     batch.fault_count = decoder.columns.fault_count
-    batch.whole_count = decoder.columns.whole_count
     for items, which in decoder.lists:
         batch.counts[items] = decoder.columns.lists[<size_t>which].count
     return decoder.finish(batch)

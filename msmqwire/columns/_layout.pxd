@@ -10,7 +10,6 @@ from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from msmqwire.columns._batch cimport Batch
-from msmqwire.columns.payload_table cimport Span, Whole
 from msmqwire.wire._fault cimport Fault
 
 cdef enum Form:
@@ -26,8 +25,9 @@ cdef enum:
     MOST_COLUMNS = 96
     MOST_LISTS = 4
     MOST_MEMBERS = 4
+    MOST_FIELDS = 96    # that faults of a table can name
+    CUT_SIZE = 64       # bytes of the copy of a truncated header, of which columns are made
     NANOSECONDS = 1000000000
-    NO_COLUMN = 2 * 64
 
 
 cdef struct Source:
@@ -39,8 +39,6 @@ cdef struct Source:
     uint32_t list       # which of ``Columns.lists``
     uint32_t width      # bytes of a value in the column
     uint32_t presence   # a record without this bit has only zeros for the column; 0: it may have any value
-    uint32_t bits       # of an incomplete record, one of these says that the column has a value
-    uint32_t index      # of the column in its table, or NO_COLUMN
     uint8_t absent      # every byte of the column in a row without a value: 0, of enumerations 0xFF
     uint8_t filled
     uint8_t* column
@@ -56,6 +54,12 @@ cdef struct Items:
     size_t widths[MOST_MEMBERS]
 
 
+# The header that a fault names: its section in a record, 0 if it has none, and its bit of presence
+cdef struct HeaderPlace:
+    uint32_t section
+    uint32_t presence
+
+
 # Where the requested columns are, and how much has been written
 cdef struct Columns:
     size_t stride       # bytes from a record to the next
@@ -65,8 +69,7 @@ cdef struct Columns:
     int32_t* groups     # end of the rows of each payload; NULL where row i is of payload i
     Fault* faults
     size_t fault_count
-    Whole* wholes       # of incomplete payloads; NULL where all are complete
-    size_t whole_count
+    const HeaderPlace* headers  # by the fields of faults
     Source sources[MOST_COLUMNS]  # ``count`` of them; the others are neither cleared nor copied
 
 
@@ -80,7 +83,6 @@ cdef inline void clear_counts(Columns* columns) noexcept:
     cdef size_t i
     columns.rows = 0
     columns.fault_count = 0
-    columns.whole_count = 0
     for i in range(<size_t>MOST_LISTS):
         columns.lists[i].count = 0
 
@@ -98,13 +100,13 @@ cdef class Layout:
     cdef dict sources       # column -> its line: form, place and what else the form needs
     cdef dict written       # column -> the type that the kernel writes, where it is not the type that a table shows
     cdef dict presence      # column -> ``Source.presence`` where it is not 0
-    cdef dict indices       # column -> ``Source.index``
-    cdef dict whole         # column without presence of its own -> ``Source.bits``
     cdef dict lines         # column -> Line
     cdef tuple lists        # of list columns: name, path of the items, which of ``Columns.lists``
     cdef size_t stride
     cdef size_t smallest_row
+    cdef HeaderPlace[MOST_FIELDS] headers
 
+    cdef int find_headers(self, dict sections) except -1
     cdef Source source(self, str column) except *
     cdef Line line(self, str column)
     cdef int reserve(self, Batch batch, Columns* columns) except -1
@@ -122,10 +124,9 @@ cdef inline void put_fault(Columns* columns, const Fault* fault, size_t row) noe
     columns.fault_count += 1
 
 
-cdef void put_whole(
-    Columns* columns, const void* record, const Span* payload, const uint8_t* header, size_t header_size, size_t row
+cdef void keep_header(
+    const Columns* columns, void* record, const Fault* fault, const uint8_t* data, uint8_t* copy
 ) noexcept nogil
-cdef void hide_incomplete(Columns* columns, size_t first) noexcept nogil
 cdef int find_columns(Batch batch, void* found, size_t size) except -1
 cdef bint same_rows(Layout layout, Batch one, Batch other, str column) except -1
 cdef void put_rows(Columns* columns, const void* records, size_t count) noexcept nogil

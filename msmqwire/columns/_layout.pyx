@@ -5,11 +5,10 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcmp, memcpy, memset
 
 from msmqwire.columns._batch cimport Batch
-from msmqwire.columns._convert cimport TextSpan
 from msmqwire.wire.cursor cimport load_u16, load_u32, load_u64, store_u32
 from msmqwire.wire.simd cimport wire_prefetch
 
-from msmqwire.columns.fields import enumerators, row_columns, section_names
+from msmqwire.columns.fields import enumerators, row_columns, section_places
 from msmqwire.columns.schema import Enumeration, StructOf
 
 
@@ -286,62 +285,16 @@ cdef void put_rows(Columns* columns, const void* records, size_t count) noexcept
     columns.rows += count
 
 
-cdef inline bint is_within(const uint8_t* at, size_t size, const uint8_t* data, size_t captured) noexcept nogil:
-    return at >= data and at < data + captured and size <= <size_t>(data + captured - at)
-
-
-cdef bint is_whole(
-    const Source* source, const uint8_t* record, const Span* payload, const uint8_t* header, size_t header_size
+cdef void keep_header(
+    const Columns* columns, void* record, const Fault* fault, const uint8_t* data, uint8_t* copy
 ) noexcept nogil:
-    """Whether all bytes that a column is made of were captured."""
-    cdef const uint8_t* at = record + source.place
-    cdef uint32_t bits = source.mask
-    cdef size_t size = source.width
-    if source.index == NO_COLUMN or (source.bits and not source.bits & load_u32(record)):
-        return False
-    if source.form == LIST:
-        return load_u32(at) != 0
-    if source.form == VALUE:
-        return source.bits and (size != sizeof(TextSpan) or load_u32(at) != 0)
-    if source.form == LIST_END:
-        return False
-    if source.form == SECONDS:
-        size = 4
-    elif source.form == BITS:
-        size = source.shift
-        while bits:
-            bits >>= 1
-            size += 1
-        size = (size + 7) // 8
-    at = (<const uint8_t* const*>at)[0] + source.offset
-    return is_within(at, size, payload.data, payload.size) or is_within(at, size, header, header_size)
-
-
-cdef void put_whole(
-    Columns* columns, const void* record, const Span* payload, const uint8_t* header, size_t header_size, size_t row
-) noexcept nogil:
-    """Note which columns a row of an incomplete payload has.
-
-    ``header``: a copy of the header that lacks bytes, which has ``header_size`` of them, then zeros.
-    """
-    cdef Whole* whole = columns.wholes + columns.whole_count
-    cdef const Source* source
-    cdef size_t i
-    whole.row = row
-    whole.columns[0] = whole.columns[1] = 0
-    for i in range(columns.count):
-        source = &columns.sources[i]
-        if is_whole(source, <const uint8_t*>record, payload, header, header_size):
-            whole.columns[source.index >> 6] |= <uint64_t>1 << (source.index & 63)
-    columns.whole_count += 1
-
-
-cdef void hide_incomplete(Columns* columns, size_t first) noexcept nogil:
-    """Clear the presence of the incomplete rows from ``first`` on: what they have is in ``wholes``."""
-    cdef const Source* presence = &columns.sources[0]
-    cdef size_t i
-    for i in range(first, columns.whole_count):
-        memset(presence.column + presence.width * columns.wholes[i].row, 0, presence.width)
+    """Give a record what there is of the header that a fault says is truncated: its bytes in ``copy``, then zeros."""
+    cdef const HeaderPlace* header = &columns.headers[fault.field]
+    if header.section:
+        memset(copy, 0, CUT_SIZE)
+        memcpy(copy, data + fault.offset, min(<size_t>fault.available, <size_t>CUT_SIZE))
+        (<const uint8_t**>(<uint8_t*>record + header.section))[0] = copy
+        (<uint32_t*>record)[0] |= header.presence
 
 
 cdef void fill_rows(Columns* columns, const void* record, size_t count) noexcept nogil:
@@ -485,7 +438,7 @@ cdef tuple members_of(str path, object type_):
 cdef dict sources_of(object table, tuple records, dict arrays):
     """The lines of the columns that are loaded from the bytes of headers, or stand in arrays of a record."""
     cdef dict sources = {}
-    cdef tuple sections = section_names(records)
+    cdef dict sections = section_places(records)
     cdef dict names = enumerators(records)
     for header in table.headers:
         for row in header.fields:
@@ -493,7 +446,7 @@ cdef dict sources_of(object table, tuple records, dict arrays):
                 continue
             member, _, name = row.store.partition(".")
             if not member:
-                sources[row.column] = fixed_source(row, sections.index(header.section))
+                sources[row.column] = fixed_source(row, sections[header.section])
                 continue
             type_, which = row.column_type, names[member].index(name)
             place = arrays[member] + type_.width * which
@@ -520,7 +473,7 @@ cdef tuple fixed_source(object row, uint32_t section):
 cdef class Layout:
     def __init__(
         self, table, size_t stride, *, dict arrays=None, dict sources=None, dict written=None, dict presence=None,
-        size_t smallest_row=0, dict whole=None, tuple records=(),
+        size_t smallest_row=0, tuple records=(),
     ):
         self.table = table
         self.sources = sources = {
@@ -540,8 +493,6 @@ cdef class Layout:
             },
             **(presence or {}),
         }
-        self.whole = {**{column.name: column.presence for column in table.columns}, **(whole or {})}
-        self.indices = {column.name: i for i, column in enumerate(table.columns)}
         self.stride = stride
         self.smallest_row = smallest_row
         for name, (form, _, *others) in sources.items():
@@ -552,10 +503,24 @@ cdef class Layout:
         if missing:
             raise ValueError(f"the layout of {table.name} lacks {', '.join(missing)}")
         self.lines = {name: self.line(name) for name in self.sources}
+        self.find_headers(section_places(records or (table,)))
         self.lists = tuple([
             (name, name + "[]", self.sources[name][3]) for name, (form, *_) in sources.items()
             if form == LIST or form == LIST_END
         ])
+
+    cdef int find_headers(self, dict sections) except -1:
+        """Fill ``headers``, by the names that faults have for headers."""
+        cdef size_t number
+        if len(self.table.fields) > MOST_FIELDS:
+            raise ValueError(f"faults of {self.table.name} can name {len(self.table.fields)} fields")
+        memset(self.headers, 0, sizeof(self.headers))
+        for header in self.table.headers:
+            if header.section and header.faults:
+                number = self.table.fields.index(header.faults[0])
+                self.headers[number].section = SECTIONS_AT + sizeof(void*) * <size_t>sections[header.section]
+                self.headers[number].presence = self.table.presence_bits.get(header.presence, 0)
+        return 0
 
     cdef Source source(self, str column) except *:
         return (<Line>self.lines[column]).source
@@ -575,8 +540,6 @@ cdef class Layout:
             self.table.presence_width if column == "presence" else self.written[column].width
         )
         source.presence = self.presence.get(column, 0)
-        source.bits = self.whole.get(column, 0)
-        source.index = self.indices.get(column, NO_COLUMN)
         source.absent = 0xFF if isinstance(self.written.get(column), Enumeration) else 0
         line.source = source
         if form == LIST or form == LIST_END:
@@ -593,6 +556,7 @@ cdef class Layout:
         cdef Items* items
         clear_columns(columns)
         columns.stride = self.stride
+        columns.headers = self.headers
         for name in ("presence", *batch.columns):
             line = self.lines.get(name)
             if line is None:
@@ -616,8 +580,6 @@ cdef class Layout:
             columns.groups = <int32_t*>batch.reserve("groups", 4 * (batch.length + 1))
             columns.groups[0] = 0
         columns.faults = batch.reserve_faults()
-        if batch.payloads.table.lost != NULL:
-            columns.wholes = <Whole*>batch.reserve("wholes", batch.length * sizeof(Whole))
         return 0
 
     cdef list attach(self, Batch batch, object names, Columns* columns):

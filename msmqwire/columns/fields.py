@@ -15,6 +15,7 @@ from functools import cache
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from msmqwire.columns.schema import (
     BOOL,
@@ -32,6 +33,7 @@ from msmqwire.columns.schema import (
     Values,
 )
 from msmqwire.columns.views import SPAN_DTYPE
+from msmqwire.wire.codes import FAULTS
 
 _COLUMN_TYPES: dict[str, DataType] = {
     "u8": UINT8, "u16": UINT16, "u32": UINT32, "u64": UINT64, "guid": GUID, "text": TEXT, "bytes": BYTES, "bits": BOOL,
@@ -147,6 +149,11 @@ class Field:
         """The type of the column."""
         return self.shown or _COLUMN_TYPES[self.type]
 
+    @property
+    def end(self) -> int:
+        """Bytes from the start of the header to the end of a field of fixed size."""
+        return self.at + (sum(self.bits) + 7) // 8 if self.type == "bits" else self.at + SIZES[self.type]
+
 
 @dataclass(frozen=True, eq=False)
 class Header:
@@ -163,6 +170,8 @@ class Header:
         The bit of the presence of a row that says the same.
     layout : str
         The byte map with the header, where it is not that of the table.
+    faults : tuple of str
+        The name in faults of a header that is read as a whole, then those of its parts that no field has.
     """
 
     section: str
@@ -170,6 +179,7 @@ class Header:
     when: str = ""
     presence: str = ""
     layout: str = ""
+    faults: tuple[str, ...] = ()
 
     def on_the_wire(self) -> Iterator[Field]:
         """The fields in the order of the wire, each with the whole condition for it; no bits.
@@ -195,10 +205,22 @@ class Header:
         return np.dtype([(name, _COLUMN_TYPES[row.type].dtype) for name, row in zip(names, rows, strict=True)])
 
 
+def _may_be_at_fault(header: Header, row: Field) -> bool:
+    """Whether faults can name a field: in a header that is read as a whole, one that decides what follows."""
+    is_part = row.at >= 0 or row.size.isdigit()
+    return not (header.faults and is_part) or not FAULTS.keys().isdisjoint(row.checks)
+
+
+def _names_in_faults(header: Header) -> tuple[str, ...]:
+    """The names of a header and its fields in faults, in the order of the wire."""
+    rows = [row for each in header.on_the_wire() if each.type != "pad" for row in each.fields or (each,)]
+    found = [name for row in rows if _may_be_at_fault(header, row) for name in row.faults or (row.name,)]
+    return (*header.faults, *found)
+
+
 def fault_names(headers: Iterable[Header]) -> tuple[str, ...]:
-    """The names of all fields in faults, in the order of the wire."""
-    rows = [row for header in headers for each in header.on_the_wire() for row in each.fields or (each,)]
-    return tuple([name for row in rows for name in row.faults or (row.name,)])
+    """The names of all headers and fields in faults, each once, in the order of the wire."""
+    return enumerated(name for header in headers for name in _names_in_faults(header))
 
 
 def enumerated(names: Iterable[str]) -> tuple[str, ...]:
@@ -206,9 +228,15 @@ def enumerated(names: Iterable[str]) -> tuple[str, ...]:
     return tuple([name for name in dict.fromkeys(names) if name])
 
 
-def section_names(tables: Iterable[Table]) -> tuple[str, ...]:
-    """The sections of a record, which some tables share."""
-    return enumerated(header.section for table in tables for header in table.headers)
+def section_places(tables: Iterable[Table]) -> dict[str, int]:
+    """The places of sections in a record; sections that no table has together share one."""
+    places: dict[str, int] = {}
+    for table in tables:
+        names = enumerated(header.section for header in table.headers)
+        taken = {places[name] for name in names if name in places}
+        free = (place for place in range(len(names)) if place not in taken)
+        places |= {name: next(free) for name in names if name not in places}
+    return places
 
 
 def enumerators(tables: Iterable[Table]) -> dict[str, tuple[str, ...]]:
@@ -230,6 +258,49 @@ def _c_type(type_: DataType) -> str:
     if isinstance(type_, ListOf):
         return "int32_t"
     return "TextSpan" if type_.dtype == SPAN_DTYPE else {2: "uint16_t", 4: "uint32_t"}.get(type_.width, "uint8_t")
+
+
+#: More bytes than any field has: the column has no value.
+_NEVER = 0xFFFFFFFF
+
+
+@cache
+def bytes_needed(table: Table) -> NDArray[np.uint32]:
+    """The bytes of the field in an ``incomplete`` fault without which a column is null: shape (columns, fields).
+
+    0 for columns of earlier fields, more than there are for columns of later ones. Where a whole header is the field,
+    its columns need the bytes up to the end of their own.
+    """
+    needed = np.full((len(table.names), len(table.fields)), _NEVER, np.uint32)
+    rows = [(place, row) for place, header in enumerate(table.headers) for row in header.fields if row.about]
+    for place, header in enumerate(table.headers):
+        names = _names_in_faults(header)
+        for name in names:
+            for column, (own_place, row) in enumerate(rows):
+                own = table.headers[own_place]
+                if row.derived:
+                    least = _NEVER
+                elif not row.name and row.at < 0:  # of several fields: the reader sets its bit of presence after them
+                    has_bit = row.presence or (own.presence if own_place < place or not own.section else "")
+                    least = 0 if has_bit else _NEVER
+                elif name == "PacketSize":  # the end of the packet is missing, after all fields
+                    least = 0
+                elif own_place != place:
+                    least = 0 if own_place < place else _NEVER
+                else:
+                    least = _bytes_in_header(row, header.faults, names, name)
+                needed[column, table.fields.index(name)] = least
+    return needed
+
+
+def _bytes_in_header(row: Field, whole: tuple[str, ...], names: tuple[str, ...], fault: str) -> int:
+    """As above for a field of the header of the fault, whose own name is the first of ``whole``."""
+    if fault in whole[:1]:
+        return row.end if row.at >= 0 else _NEVER
+    own = (row.faults or (row.name,))[0]
+    if own not in names:
+        return 0 if row.at >= 0 else _NEVER
+    return 0 if names.index(own) < names.index(fault) else _NEVER
 
 
 def packet_table(

@@ -1,7 +1,7 @@
 """Many payloads in any of three layouts, and one inline accessor."""
 
 from libc.stddef cimport size_t
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 
 from msmqwire.wire.simd cimport wire_prefetch
 
@@ -23,12 +23,6 @@ cdef enum Layout:
 cdef struct Span:
     const uint8_t* data  # NULL: a null payload
     size_t size
-
-
-# The columns that a row of an incomplete payload has: a bit for each column of the table
-cdef struct Whole:
-    uint64_t row
-    uint64_t[2] columns
 
 
 cdef struct PayloadTable:

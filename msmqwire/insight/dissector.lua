@@ -1,9 +1,15 @@
 -- MSMQ packets: [MS-MQQB], [MS-MQMQ] 2.2.20, [MS-MQSD] 2.2. Written by msmqwire; do not edit.
 local msmq = Proto("msmq", "Microsoft Message Queuing")
 
--- Without the operators of Lua 5.3; every mask is one bit
+-- Without the operators of Lua 5.3
 local function bits(number, shift, width) return math.floor(number / 2 ^ shift) % 2 ^ width end
-local function has(number, mask) return math.floor(number / mask) % 2 == 1 end
+local function has(number, mask)
+  while mask > 0 do
+    if number % 2 == 1 and mask % 2 == 1 then return true end
+    number, mask = math.floor(number / 2), math.floor(mask / 2)
+  end
+  return false
+end
 
 local layouts, experts = {}, {}
 --@LAYOUTS@

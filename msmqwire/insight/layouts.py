@@ -55,7 +55,8 @@ LAYOUTS: dict[str, tuple[Field, ...]] = {
 }
 
 _OPERATORS: dict[type[ast.AST], Any] = {
-    ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Eq: operator.eq, ast.Lt: operator.lt, ast.Gt: operator.gt,
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Eq: operator.eq, ast.Lt: operator.lt,
+    ast.Gt: operator.gt, ast.GtE: operator.ge,
 }  # fmt: skip
 
 
@@ -107,6 +108,16 @@ def byte_map(layout: str, payload: bytes) -> Iterator[Part]:
         yield Part("trailing bytes", Field("", "bytes"), reader.at, len(payload), False, payload[reader.at :])
 
 
+def broken_rules(layout: str, payload: bytes) -> set[str]:
+    """The faults and violations of a payload by the expressions of its fields, up to the first that is truncated.
+
+    >>> broken_rules("ping", bytes.fromhex("0000475504000000d1587355509195954997b6e611ea26c6"))
+    {'bad_signature'}
+    """
+    reader = _Reader(payload)
+    return {code for part in reader.parts(LAYOUTS[layout]) if not part.truncated for code in reader.broken(part.field)}
+
+
 class _Reader:
     """Reads the fields of a payload; ``known`` are the numbers in expressions."""
 
@@ -129,6 +140,10 @@ class _Reader:
                 yield from self.parts(field.fields, f"{one}.") if field.fields else self._part(one, field, place)
                 if self._is_truncated:
                     return
+
+    def broken(self, field: Field) -> Iterator[str]:
+        """The rules of the field that was read last that its value breaks."""
+        return (code for code, expression in field.checks.items() if self._value(expression))
 
     def _part(self, name: str, field: Field, place: int) -> Iterator[Part]:
         size = self._size(field, place)
@@ -193,6 +208,8 @@ def _value(expression: ast.expr, known: dict[str, Any]) -> int:
             return all(_value(part, known) for part in parts)
         case ast.BoolOp(op=ast.Or(), values=parts):
             return any(_value(part, known) for part in parts)
+        case ast.UnaryOp(op=ast.Not(), operand=part):
+            return not _value(part, known)
         case ast.BinOp(left=left, op=sign, right=right) | ast.Compare(left=left, ops=[sign], comparators=[right]):
             return int(_OPERATORS[type(sign)](_value(left, known), _value(right, known)))
         case ast.Call(func=ast.Name(id="has"), args=[number, mask]):

@@ -1,19 +1,7 @@
 """What readers see of the properties in a batch of change notifications."""
 
 from msmqwire.columns._batch cimport Batch
-
-
-# --- Written by `make build` from schema.py; do not edit ---
-# Bits of the presence of a property: the member that has the value
-cdef enum Member:
-    IS_INT = 1 << 0
-    IS_TEXT = 1 << 1
-    IS_GUID = 1 << 2
-    IS_BYTES = 1 << 3
-    IS_INTS = 1 << 4
-    IS_GUIDS = 1 << 5
-    IS_TEXTS = 1 << 6
-# --- End of the written part ---
+from msmqwire.mqcn._generated cimport IS_BYTES, IS_GUID, IS_GUIDS, IS_INT, IS_INTS, IS_TEXT, IS_TEXTS
 
 
 cdef int derive_members(Batch batch) except -1

@@ -1,6 +1,6 @@
 """The table of MS-MQCN: the fields of change notifications, their columns, and the rules that messages can break.
 
-[MS-MQCN] 2.2.4-2.2.6. ``make build`` writes the enumerations of ``_kernel.pxd`` from this table.
+[MS-MQCN] 2.2.4-2.2.6. ``make build`` writes ``_generated.pxd`` from this table.
 """
 
 from __future__ import annotations

@@ -7,26 +7,26 @@ in a loop of its own (``_layout.pyx`` lists from which bytes).
 from typing import NamedTuple
 
 from libc.stddef cimport size_t
-from libc.stdint cimport int32_t, uint32_t
+from libc.stdint cimport int32_t, uint8_t, uint32_t
 from libc.string cimport memset
 
 from msmqwire.columns._batch cimport Batch, Hold, Reading
 from msmqwire.columns._buffer cimport Buffer, allocate
 from msmqwire.columns._convert cimport TextSpan
 from msmqwire.columns._decoder cimport Decoder, decode_payloads
-from msmqwire.columns._layout cimport hide_incomplete, put_fault, put_rows, put_whole
+from msmqwire.columns._layout cimport CUT_SIZE, keep_header, put_fault, put_rows
 from msmqwire.columns._payloads cimport Payloads, payloads_of_spans
 from msmqwire.columns.payload_table cimport UNFRAMED, PayloadTable, Span, payload_at, prefetch_lines
 from msmqwire.mqqb.message._derived cimport derive_column
 from msmqwire.mqqb.framing cimport PACKET_SIGNATURE
-from msmqwire.mqqb._incomplete cimport CutHeader, read_incomplete_message, read_incomplete_session
 from msmqwire.mqqb._kernel cimport (
-    HAS_MULTI_QUEUE, PLAIN, QUEUE_COUNT, Field, Packet, clear_packet
+    HAS_MULTI_QUEUE, HAS_WINDOW, PADDING, PLAIN, QUEUE_COUNT, SESSION, SESSION_HEADER_WINDOW_SIZE_AT,
+    WINDOW, Field, Packet, clear_packet, padded,
 )
-from msmqwire.mqqb.message._kernel cimport read_message
+from msmqwire.mqqb.message._kernel cimport note_complete_fields, read_captured_message, read_message
 from msmqwire.mqqb.message._queues cimport QueueLists
-from msmqwire.mqqb.session._kernel cimport read_session
-from msmqwire.wire._fault cimport BAD_SIGNATURE, Fault, no_number, set_fault_of
+from msmqwire.mqqb.session._kernel cimport read_captured_session, read_session
+from msmqwire.wire._fault cimport BAD_SIGNATURE, INCOMPLETE, Fault, is_lost, no_number, set_fault_of
 from msmqwire.wire._format_name cimport FormatName
 from msmqwire.wire.simd cimport wire_unlikely
 from msmqwire.wire._transport cimport Transports, accepted_transports, parse_transports, transport_at
@@ -134,8 +134,7 @@ cdef inline void decode_rows(Decoder decoder, bint sessions) noexcept nogil:
     """Decode the payloads; ``sessions`` is a constant wherever this is called."""
     cdef PayloadTable source = decoder.payloads.table
     cdef Packet[BLOCK] packets
-    cdef CutHeader[BLOCK] headers
-    cdef size_t wholes = decoder.columns.whole_count
+    cdef uint8_t[BLOCK][CUT_SIZE] headers
     cdef size_t row = 0
     cdef size_t count
     cdef size_t i
@@ -159,41 +158,52 @@ cdef inline void decode_rows(Decoder decoder, bint sessions) noexcept nogil:
             else:
                 status = read_message(span.data, span.size, decoder.strict, NULL, &packets[i], &fault)
             if wire_unlikely(status != 0):
-                if not put_incomplete(decoder, sessions, row + i, &packets[i], &fault, &headers[i]):
-                    clear_packet(&packets[i])
-                put_fault(&decoder.columns, &fault, row + i)
+                put_faulty(decoder, sessions, row + i, &packets[i], &fault, headers[i])
         put_rows(&decoder.columns, packets, count)
-        if wire_unlikely(decoder.columns.whole_count != wholes):
-            hide_incomplete(&decoder.columns, wholes)
-            wholes = decoder.columns.whole_count
         row += count
 
 
-cdef bint put_incomplete(
-    Decoder decoder, bint sessions, size_t row, Packet* packet, Fault* fault, CutHeader* header
+cdef void put_faulty(
+    Decoder decoder, bint sessions, size_t row, Packet* packet, Fault* fault, uint8_t* header
 ) noexcept nogil:
-    """Read a payload at fault again, if bytes of it are lost; whether it is incomplete, its whole fields known."""
-    cdef Span span
+    """Note the fault of a payload, whose packet keeps only the complete fields of one that is incomplete."""
+    if not keep_complete_fields(decoder, sessions, row, packet, fault, header):
+        clear_packet(packet)
+    put_fault(&decoder.columns, fault, row)
+
+
+cdef bint keep_complete_fields(
+    Decoder decoder, bint sessions, size_t row, Packet* packet, Fault* fault, uint8_t* header
+) noexcept nogil:
+    """Whether a payload at fault is incomplete; then its packet has the complete fields, some of them in ``header``."""
     cdef size_t lost
-    cdef bint found
+    cdef Span span
     if decoder.payloads.table.lost == NULL or decoder.payloads.table.lost[row] == 0:
         return False
-    span = payload_at(&decoder.payloads.table, row)
     lost = decoder.payloads.table.lost[row]
     if lost & UNFRAMED:
         if fault.field != <uint32_t>Field.PacketSize:  # of a BaseHeader with its signature
             set_fault_of(fault, BAD_SIGNATURE, Field.BaseHeader, 0, PACKET_SIGNATURE, 0, no_number())
         return False
+    span = payload_at(&decoder.payloads.table, row)
     if sessions:
-        found = read_incomplete_session(
-            span.data, span.size, lost, transport_at(decoder.transports, row), packet, fault, header
+        read_captured_session(
+            span.data, span.size, lost, transport_at(decoder.transports, row), False, packet, fault
         )
     else:
-        found = read_incomplete_message(span.data, span.size, lost, packet, fault, header)
-    if found:
-        packet.violations = 0
-        put_whole(&decoder.columns, packet, &span, header.data, header.size, row)
-    return found
+        read_captured_message(span.data, span.size, lost, NULL, packet, fault)
+        if packet.violations & PADDING and fault.offset == min(span.size, packet.size):
+            fault.offset = padded(fault.offset)  # of the next header, all of which is lost
+    if fault.code != <uint32_t>INCOMPLETE and not is_lost(fault, packet.size if packet.size else span.size + lost):
+        return False
+    keep_header(&decoder.columns, packet, fault, span.data, header)
+    if not sessions:
+        note_complete_fields(packet, fault)
+    elif fault.field == <uint32_t>Field.SessionHeader and fault.available >= SESSION_HEADER_WINDOW_SIZE_AT + 2:
+        packet.sections[WINDOW] = packet.sections[SESSION] + SESSION_HEADER_WINDOW_SIZE_AT
+        packet.presence |= HAS_WINDOW
+    packet.violations = 0
+    return True
 
 
 cdef class MessageDecoder(Decoder):
@@ -214,6 +224,7 @@ cdef class MessageDecoder(Decoder):
         cdef size_t queue
         cdef size_t row
         cdef size_t size
+        cdef size_t lost = 0
         cdef Span span
         cdef Packet packet
         cdef Fault fault
@@ -236,7 +247,9 @@ cdef class MessageDecoder(Decoder):
                             lists.names[queue] = columns[queue] + ends[queue][row]
                             lists.most[queue] = <size_t>(ends[queue][row + 1] - ends[queue][row])
                     span = payload_at(&batch.payloads.table, row)
-                    read_message(span.data, span.size, False, &lists, &packet, &fault)
+                    if batch.payloads.table.lost != NULL:
+                        lost = batch.payloads.table.lost[row]
+                    read_captured_message(span.data, span.size, lost, &lists, &packet, &fault)
         return 0
 
 

@@ -5,272 +5,16 @@ from libc.stdint cimport uint8_t, uint16_t, uint32_t
 from libc.string cimport memset
 
 from msmqwire.columns._convert cimport TextSpan
+from msmqwire.mqqb._generated cimport *
 from msmqwire.mqqb.framing cimport (
     BASE_HEADER_SIZE, LARGEST_PACKET, PACKET_SIGNATURE, SESSION_HEADER_SIZE, VERSION_NUMBER, has_session_header
 )
 from msmqwire.wire.cursor cimport load_u32
 from msmqwire.wire._fault cimport (
-    BAD_SIGNATURE, BAD_SIZE, BAD_VERSION, TOO_LARGE, TRUNCATED, Fault, set_fault, set_fault_of
+    BAD_SIGNATURE, BAD_SIZE, BAD_VERSION, INCOMPLETE, TOO_LARGE, TRUNCATED, Fault, set_fault, set_fault_of
 )
 from msmqwire.wire._format_name cimport FormatName
 from msmqwire.wire.simd cimport wire_unlikely
-
-
-# --- Written by `make build` from schema.py; do not edit ---
-# Fields as the specification names them; the field of a fault
-cdef enum Field:
-    BaseHeader
-    VersionNumber
-    BaseHeader_Flags
-    Signature
-    PacketSize
-    InternalHeader
-    InternalHeader_Flags
-    EstablishConnectionHeader
-    ConnectionParametersHeader
-    SessionHeader
-    Ping
-    Ping_Signature
-    UserHeader
-    UserHeader_Flags
-    DestinationQueue
-    AdminQueue
-    ResponseQueue
-    ConnectorType
-    TransactionHeader
-    ConnectorQMGuid
-    SecurityHeader
-    SecurityHeader_SenderCertSize
-    SecurityID
-    EncryptionKey
-    SecurityData_Signature
-    SenderCert
-    ProviderInfo
-    MessagePropertiesHeader
-    LabelLength
-    Label
-    ExtensionData
-    MessageBody
-    DebugHeader
-    DebugHeader_Flags
-    DebugHeader_QueueIdentifier
-    SRMPEnvelopeHeader_DataLength
-    CompoundMessageHeader
-    CompoundMessageHeader_HttpBodySize
-    CompoundMessageHeader_MessageBodySize
-    CompoundMessageHeader_MessageBodyOffset
-    SoapHeader
-    SoapHeader_Header
-    SoapBody
-    SoapBody_Body
-    Destination
-    Destination_HeaderSize
-    Destination_HeaderID
-    Destination_FormatNameList
-    Administration
-    Administration_HeaderSize
-    Administration_HeaderID
-    Administration_FormatNameList
-    Response
-    Response_HeaderSize
-    Response_HeaderID
-    Response_FormatNameList
-    MQFSignatureHeader
-    MQFSignatureHeader_ID
-    MQFSignatureHeader_Signature
-
-# Bits of the column ``violations``
-cdef enum Violation:
-    TRAILING_BYTES = 1 << 0
-    MISSING_PROPERTIES = 1 << 1
-    DELIVERY_MODE = 1 << 2
-    EXPRESS_TRANSACTION = 1 << 3
-    HOP_COUNT = 1 << 4
-    TRANSACTION_PRIORITY = 1 << 5
-    TX_SEQUENCE_NUMBER = 1 << 6
-    SECURITY_FLAGS = 1 << 7
-    SENDER_ID = 1 << 8
-    NO_SECURITY_DATA = 1 << 9
-    LABEL_TERMINATOR = 1 << 10
-    ALLOCATION_BODY_SIZE = 1 << 11
-    PRIVACY_LEVEL = 1 << 12
-    UNRESOLVED_QUEUE = 1 << 13
-    RESERVED_FLAGS = 1 << 14
-    SRMP_ENVELOPE_TERMINATOR = 1 << 15
-    MISSING_DEBUG_HEADER = 1 << 16
-    SOAP_TERMINATOR = 1 << 17
-    SENT_OVER_HTTP = 1 << 18
-    QUEUE_MANAGER_ADDRESS = 1 << 19
-    ADMIN_QUEUE_FLAGS = 1 << 20
-    MESSAGE_CLASS_VALUE = 1 << 21
-    HASH_ALGORITHM = 1 << 22
-    ENCRYPTION_ALGORITHM = 1 << 23
-    WINDOW_SIZE = 1 << 24
-    PREVIOUS_TX_SEQUENCE_NUMBER = 1 << 25
-    CRYPTO_PROVIDER = 1 << 26
-    PADDING = 1 << 27
-    ACKNOWLEDGMENT = 1 << 28
-
-# Faults of strict decoding
-cdef enum:
-    DISCARDABLE = TRAILING_BYTES | MISSING_PROPERTIES | DELIVERY_MODE | EXPRESS_TRANSACTION
-
-# Bits of the presence of a row of messages
-cdef enum Presence:
-    HAS_DELIVERY_MODE = 1 << 1
-    HAS_DESTINATION = 1 << 2
-    HAS_ADMIN = 1 << 3
-    HAS_RESPONSE = 1 << 4
-    HAS_CONNECTOR_TYPE = 1 << 5
-    HAS_TRANSACTION = 1 << 6
-    HAS_CONNECTOR_QM = 1 << 7
-    HAS_SECURITY = 1 << 8
-    HAS_SENDER_ID_TYPE = 1 << 9
-    HAS_SECURITY_ID = 1 << 10
-    HAS_ENCRYPTION_KEY = 1 << 11
-    HAS_SIGNATURE = 1 << 12
-    HAS_SENDER_CERT = 1 << 13
-    HAS_PROVIDER_INFO = 1 << 14
-    HAS_PROPERTIES = 1 << 15
-    HAS_MESSAGE_CLASS = 1 << 16
-    HAS_DEBUG_QUEUE = 1 << 17
-    HAS_SRMP_ENVELOPE = 1 << 18
-    HAS_COMPOUND = 1 << 19
-    HAS_SOAP = 1 << 20
-    HAS_MULTI_QUEUE = 1 << 21
-    HAS_SESSION = 1 << 22
-    HAS_ACKNOWLEDGED = 1 << 23
-    HAS_FINAL_ACK = 1 << 24
-    HAS_NOTIFICATION = 1 << 25
-    HAS_TRAILING = 1 << 26
-    HAS_SENDER_SID = 1 << 27
-    HAS_BODY_TYPE_NAME = 1 << 28
-    HAS_EXTENSION_TEXT = 1 << 29
-    HAS_BODY_TEXT = 1 << 30
-    HAS_RESPONSE_CODE = 0x80000000
-
-# Bits of the presence of a row of sessions
-cdef enum SessionPresence:
-    IS_PACKET = 1 << 1
-    IS_PING = 1 << 2
-    IS_ESTABLISH = 1 << 3
-    IS_PARAMETERS = 1 << 4
-    HAS_WINDOW = 1 << 5
-    IS_SESSION_ACK = 1 << 6
-    HAS_TRAILING_BYTES = 1 << 7
-
-# Sections of a record: where fixed fields are loaded from
-cdef enum:
-    BASE
-    USER
-    CONNECTOR
-    TRANSACTION
-    CONNECTOR_QM
-    SECURITY
-    PROPERTIES
-    DEBUG_QUEUE
-    COMPOUND
-    SESSION
-    ACKNOWLEDGED
-    FINAL
-    PINGED
-    ESTABLISH
-    PARAMETERS
-    WINDOW
-    SECTION_COUNT
-
-# Where fields begin in their headers
-cdef enum:
-    SIGNATURE_AT = 4
-    PACKET_SIZE_AT = 8
-    BASE_HEADER_FLAGS_AT = 2
-    TIME_TO_REACH_QUEUE_AT = 12
-    QUEUE_MANAGER_ADDRESS_AT = 16
-    USER_HEADER_FLAGS_AT = 44
-    TX_SEQUENCE_NUMBER_AT = 12
-    PREVIOUS_TX_SEQUENCE_NUMBER_AT = 16
-    SECURITY_HEADER_SECURITY_ID_SIZE_AT = 2
-    SECURITY_HEADER_ENCRYPTION_KEY_SIZE_AT = 4
-    SECURITY_HEADER_SIGNATURE_SIZE_AT = 6
-    SECURITY_HEADER_SENDER_CERT_SIZE_AT = 8
-    SECURITY_HEADER_PROVIDER_INFO_SIZE_AT = 12
-    MESSAGE_CLASS_AT = 2
-    BODY_TYPE_AT = 24
-    MESSAGE_SIZE_AT = 32
-    ALLOCATION_BODY_SIZE_AT = 36
-    PRIVACY_LEVEL_AT = 40
-    HASH_ALGORITHM_AT = 44
-    ENCRYPTION_ALGORITHM_AT = 48
-    EXTENSION_SIZE_AT = 52
-    MESSAGE_BODY_SIZE_AT = 8
-    MESSAGE_BODY_OFFSET_AT = 12
-    SESSION_HEADER_WINDOW_SIZE_AT = 12
-    ACKNOWLEDGED_TX_SEQUENCE_NUMBER_AT = 8
-    ACKNOWLEDGED_PREVIOUS_TX_SEQUENCE_NUMBER_AT = 12
-    INTERNAL_HEADER_RESERVED_AT = 16
-    INTERNAL_HEADER_FLAGS_AT = 18
-    PING_SIGNATURE_AT = 2
-    OPERATING_SYSTEM_AT = 36
-    ESTABLISH_CONNECTION_RESERVED_AT = 38
-    ACK_TIMEOUT_AT = 4
-    CONNECTION_PARAMETERS_RESERVED_AT = 8
-    WINDOW_SIZE_AT = 10
-
-# Places in ``codes`` of a record
-cdef enum:
-    KIND
-    DELIVERY
-    SENDER
-    NOTIFICATION
-    REFUSED
-    CODE_COUNT
-
-# Places in ``queues`` of a record
-cdef enum:
-    DESTINATION_QUEUE
-    ADMIN_QUEUE
-    RESPONSE_QUEUE
-    QUEUE_COUNT
-
-# Places in ``parts`` of a record
-cdef enum:
-    SECURITY_ID
-    ENCRYPTION_KEY
-    SIGNATURE
-    SENDER_CERT
-    PROVIDER_INFO
-    LABEL
-    EXTENSION_DATA
-    BODY
-    SRMP_ENVELOPE
-    HTTP_BODY
-    COMPOUND_BODY
-    SOAP_HEADER
-    SOAP_BODY
-    MULTI_QUEUE_SIGNATURE
-    TRAILING
-    PART_COUNT
-
-# Places in ``numbers`` of a record
-cdef enum:
-    MESSAGE_CLASS
-    NUMBER_COUNT
-
-cdef enum MessageKind:
-    USER_MESSAGE
-    ORDER_ACK
-    FINAL_ACK
-
-cdef enum SessionKind:
-    PING
-    ESTABLISH_CONNECTION
-    CONNECTION_PARAMETERS
-    SESSION_ACK
-
-cdef enum NotificationForm:
-    PLAIN
-    ENCRYPTED
-# --- End of the written part ---
 
 
 # The fields of each MQFAddressHeader stand together in this order
@@ -292,10 +36,7 @@ cdef enum:
     SOAP_SECTION_SIZE = 8
     ADDRESS_HEADER_FIXED_SIZE = 12
     ACK_BODY_SIZE = 36
-    LARGEST_LABEL = 250         # code units with the U+0000
-    LARGEST_SENDER_CERT = 0xFFFF
     BLANK_SIZE = 64
-    FOR_EVER = 0xFFFFFFFF       # seconds
 
 # BaseHeader.Flags above IN and SH, which framing.pxd has
 cdef enum:
@@ -316,17 +57,6 @@ cdef enum UserFlag:
     USER_MULTI_QUEUE = 1 << 23
     USER_SOAP = 1 << 28
     USER_HTTP = 1 << 25
-
-# The bits of Flags fields that have no meaning
-cdef enum ReservedFlags:
-    RESERVED_BASE = 0xFEC0
-    RESERVED_USER = 0xED000080
-    RESERVED_TRANSACTION = 0xFF000000
-    RESERVED_SECURITY = 0xF000
-    RESERVED_PROPERTIES = 0xF0
-    RESERVED_DEBUG = 0xFFFC
-    RESERVED_INTERNAL = 0xFFE0
-    RESERVED_SYSTEM = 0xF800
 
 cdef enum:
     COMPOUND_HEADER_ID = 0x01F4
@@ -412,10 +142,27 @@ cdef inline size_t skip_padding(size_t at, size_t size, Packet* packet) noexcept
     return at
 
 
-cdef inline int read_base_header(const uint8_t* data, size_t size, Packet* packet, Fault* fault) noexcept nogil:
-    """The BaseHeader of the packet that ``size`` bytes hold: [MS-MQMQ] 2.2.19.1."""
+cdef inline bint is_other_header(const uint8_t* data, size_t size) noexcept nogil:
+    """Whether the bytes of a truncated BaseHeader show that it is not one."""
+    return size > 0 and data[0] != VERSION_NUMBER or size >= 8 and load_u32(data + SIGNATURE_AT) != PACKET_SIGNATURE
+
+
+cdef inline int lacks_end(const Packet* packet, size_t size, Fault* fault) noexcept nogil:
+    """The fault of a packet whose first ``size`` bytes hold all headers that PacketSize counts, and not all of it."""
+    if packet.extent > packet.size:
+        return set_fault(
+            fault, INCOMPLETE, Field.SessionHeader, packet.size, SESSION_HEADER_SIZE,
+            size - packet.size if size > packet.size else 0,
+        )
+    return set_fault_of(fault, INCOMPLETE, Field.PacketSize, PACKET_SIZE_AT, packet.extent, size, packet.size)
+
+
+cdef inline int read_base_header(
+    const uint8_t* data, size_t size, size_t lost, Packet* packet, Fault* fault
+) noexcept nogil:
+    """The BaseHeader of the packet that ``size`` bytes, and ``lost`` ones after them, hold: [MS-MQMQ] 2.2.19.1."""
     cdef uint32_t packet_size
-    if wire_unlikely(size < BASE_HEADER_SIZE):
+    if wire_unlikely(size < BASE_HEADER_SIZE and not (lost and is_other_header(data, size))):
         return set_fault(fault, TRUNCATED, Field.BaseHeader, 0, BASE_HEADER_SIZE, size)
     if wire_unlikely(data[0] != VERSION_NUMBER):
         return set_fault(fault, BAD_VERSION, Field.VersionNumber, 0, VERSION_NUMBER, data[0])
@@ -423,6 +170,7 @@ cdef inline int read_base_header(const uint8_t* data, size_t size, Packet* packe
         return set_fault(
             fault, BAD_SIGNATURE, Field.Signature, SIGNATURE_AT, PACKET_SIGNATURE, load_u32(data + SIGNATURE_AT)
         )
+    size += lost
     packet_size = load_u32(data + PACKET_SIZE_AT)
     if wire_unlikely(packet_size < BASE_HEADER_SIZE):
         return set_fault_of(

@@ -1,9 +1,7 @@
 """The columns of both tables by the bytes they are made of: [MS-MQMQ] 2.2.19-2.2.20, [MS-MQQB] 2.2."""
 
 from msmqwire.columns._layout cimport Layout, place_of
-from msmqwire.mqqb._kernel cimport (
-    HAS_PROPERTIES, HAS_RESPONSE_CODE, HAS_SECURITY, IS_ESTABLISH, IS_PARAMETERS, IS_PING, IS_SESSION_ACK, Packet
-)
+from msmqwire.mqqb._kernel cimport HAS_PROPERTIES, HAS_RESPONSE_CODE, HAS_SECURITY, Packet
 
 from msmqwire.mqqb.schema import MESSAGES, SESSIONS
 
@@ -31,10 +29,4 @@ MESSAGE_LAYOUT = Layout(
         "message_class_name": HAS_PROPERTIES,
     },
 )
-SESSION_LAYOUT = Layout(
-    SESSIONS,
-    sizeof(Packet),
-    arrays=ARRAYS,
-    records=TABLES,
-    whole=dict.fromkeys(("kind", "refused"), IS_PING | IS_ESTABLISH | IS_PARAMETERS | IS_SESSION_ACK),
-)
+SESSION_LAYOUT = Layout(SESSIONS, sizeof(Packet), arrays=ARRAYS, records=TABLES)

@@ -468,7 +468,7 @@ def packet_extent(bytes start not None):
     memset(header, 0, sizeof(header))
     memcpy(header, PyBytes_AS_STRING(start), size)
     if frame_packet(header, size, &total) == NOT_A_PACKET:
-        read_base_header(header, BASE_HEADER_SIZE, &packet, &fault)
+        read_base_header(header, BASE_HEADER_SIZE, 0, &packet, &fault)
         raise decode_error(&fault, FIELDS)
     return total
 

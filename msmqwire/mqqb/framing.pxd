@@ -12,17 +12,11 @@ from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint32_t
 
 from msmqwire.wire.cursor cimport load_u16, load_u32
+from msmqwire.mqqb._generated cimport (
+    BASE_HEADER_SIZE, FLAG_INTERNAL, FLAG_SESSION, LARGEST_PACKET, PACKET_SIGNATURE, SESSION_HEADER_SIZE,
+    VERSION_NUMBER,
+)
 
-# --- Written by `make build` from framing.py; do not edit ---
-cdef enum:
-    BASE_HEADER_SIZE = 0x10
-    SESSION_HEADER_SIZE = 0x10
-    VERSION_NUMBER = 0x10
-    PACKET_SIGNATURE = 0x524f494c
-    LARGEST_PACKET = 0x400000
-    FLAG_INTERNAL = 0x8
-    FLAG_SESSION = 0x10
-# --- End of the written part ---
 
 cdef enum Framing:
     FRAMED           # a complete packet

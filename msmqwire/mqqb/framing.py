@@ -1,6 +1,6 @@
 """The constants of packets in a stream of bytes: [MS-MQMQ] 2.2.19.1, [MS-MQQB] 3.1.5.1.2.
 
-``make build`` writes the enumeration of ``framing.pxd`` from them.
+``make build`` writes them into ``_generated.pxd``.
 """
 
 from __future__ import annotations

@@ -2,10 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from msmqwire.columns.fields import Rule, Violations
 from msmqwire.errors import EncodeError
+from msmqwire.mqqb.numbers import (
+    CIPHERS,
+    CLASS_BITS_UNUSED,
+    HASHES,
+    LARGEST_ACK_TIMEOUT,
+    LEAST_ACK_TIMEOUT,
+    LEAST_RECOVERABLE_ACK_TIMEOUT,
+    MOST_HOPS,
+)
 
 _MQMQ = "[MS-MQMQ] "
+
+
+def _either(values: Iterable[int]) -> str:
+    """The numbers as a sentence has them."""
+    *others, last = (f"0x{value:X}" for value in values)
+    return f"{', '.join(others)} or {last}"
+
+
 _FLAGS = "bad_flag, UserHeader.Flags, 60"
 
 
@@ -27,7 +46,7 @@ class Violation(_MessageViolations):
     MISSING_PROPERTIES = Rule("UserHeader.Flags", _MQMQ + "2.2.19.2", "MP is set", _FLAGS)
     DELIVERY_MODE = Rule("UserHeader.Flags", _MQMQ + "2.2.19.2", "DM is 0 or 1", _FLAGS)
     EXPRESS_TRANSACTION = Rule("UserHeader.Flags", _MQMQ + "2.2.19.2", "DM is not 0 with a TransactionHeader", _FLAGS)
-    HOP_COUNT = Rule("UserHeader.Flags", _MQMQ + "2.2.19.2", "RC is at most 0x1D")
+    HOP_COUNT = Rule("UserHeader.Flags", _MQMQ + "2.2.19.2", f"RC is at most 0x{MOST_HOPS:X}")
     TRANSACTION_PRIORITY = Rule("BaseHeader.Flags", _MQMQ + "2.2.19.1", "PR is 0 with a TransactionHeader")
     TX_SEQUENCE_NUMBER = Rule("TxSequenceNumber", _MQMQ + "2.2.20.5", "is at least 1")
     SECURITY_FLAGS = Rule("SecurityHeader.Flags", _MQMQ + "2.2.20.6", "AU and AS are 0")
@@ -64,12 +83,14 @@ class Violation(_MessageViolations):
     ADMIN_QUEUE_FLAGS = Rule(
         "AdminQueue", _MQMQ + "2.2.19.2", "is absent where PA, PR, NA and NR of MessagePropertiesHeader.Flags are 0"
     )
-    MESSAGE_CLASS_VALUE = Rule("MessageClass", _MQMQ + "2.2.18.1.6", "has no bits outside of 0xE1FF")
-    HASH_ALGORITHM = Rule("HashAlgorithm", _MQMQ + "2.2.19.3", "is 0x8001, 0x8002, 0x8003, 0x8004, 0x800C or 0x800E")
+    MESSAGE_CLASS_VALUE = Rule(
+        "MessageClass", _MQMQ + "2.2.18.1.6", f"has no bits outside of 0x{0xFFFF ^ CLASS_BITS_UNUSED:X}"
+    )
+    HASH_ALGORITHM = Rule("HashAlgorithm", _MQMQ + "2.2.19.3", f"is {_either(HASHES)}")
     ENCRYPTION_ALGORITHM = Rule(
         "EncryptionAlgorithm",
         _MQMQ + "2.2.19.3",
-        "is 0x6602, 0x660E, 0x660F, 0x6610 or 0x6801; RC2 or RC4 with PrivacyLevel 1 and 3, AES with 5",
+        f"is {_either(CIPHERS)}; RC2 or RC4 with PrivacyLevel 1 and 3, AES with 5",
     )
     WINDOW_SIZE = Rule("SessionHeader.WindowSize", _MQMQ + "2.2.20.4", "is at least 1")
     PREVIOUS_TX_SEQUENCE_NUMBER = Rule(
@@ -95,7 +116,8 @@ class SessionViolation(_MessageViolations):
     TIMEOUT_RANGE = Rule(
         "ConnectionParametersHeader",
         "[MS-MQQB] 2.2.2.1",
-        "RecoverableAckTimeout is 0x1F4 to 0x1D4C0, AckTimeout 0x4E20 to 0x1D4C0",
+        f"RecoverableAckTimeout is 0x{LEAST_RECOVERABLE_ACK_TIMEOUT:X} to 0x{LARGEST_ACK_TIMEOUT:X}, AckTimeout "
+        f"0x{LEAST_ACK_TIMEOUT:X} to 0x{LARGEST_ACK_TIMEOUT:X}",
     )
     OPERATING_SYSTEM = Rule("OperatingSystem", "[MS-MQQB] 2.2.3.1", "RE is 0x10")
     TIME_TO_REACH_QUEUE = Rule("TimeToReachQueue", _MQMQ + "2.2.19.1", "is 0xFFFFFFFF in packets of sessions")

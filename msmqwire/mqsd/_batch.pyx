@@ -8,14 +8,14 @@ from msmqwire.columns._batch cimport DECODED, Batch
 from msmqwire.columns._convert cimport TextSpan
 from msmqwire.columns._decoder cimport Decoder, check_run, decode_payloads
 from msmqwire.columns._layout cimport (
-    Layout, fill_rows, find_columns, hide_incomplete, place_of, put_fault, put_rows, put_whole,
+    CUT_SIZE, Layout, fill_rows, find_columns, place_of, put_fault, put_rows,
 )
 from msmqwire.columns._payloads cimport Payloads
 from msmqwire.columns.payload_table cimport PayloadTable, Span, payload_at
 from msmqwire.mqsd._kernel cimport (
-    CORRELATION_ID_AT, CUT_SIZE, ENTERPRISE_ID_AT, HAS_REMOTE, HAS_REPLY, HAS_REQUEST, NETWORKS, REPLY, REPLY_FIELDS,
-    REQUEST, REQUEST_FIELDS, REQUEST_ID_AT, RESPONDING_SITE, SERVERS, SITE_ID_AT, TYPE, RowColumns, ServerColumns,
-    Topology, clear_topology, copy_networks, is_plain_request, read_incomplete, read_plain_reply, read_topology,
+    CORRELATION_ID_AT, ENTERPRISE_ID_AT, HAS_REMOTE, HAS_REPLY, HAS_REQUEST, NETWORKS, REPLY, REPLY_FIELDS, REQUEST,
+    REQUEST_FIELDS, REQUEST_ID_AT, RESPONDING_SITE, SERVERS, SITE_ID_AT, TYPE, RowColumns, ServerColumns, Topology,
+    clear_topology, copy_networks, is_plain_request, keep_complete_fields, read_plain_reply, read_topology,
 )
 from msmqwire.wire._fault cimport Fault
 from msmqwire.wire.simd cimport wire_unlikely
@@ -47,7 +47,6 @@ LAYOUT = Layout(
         "items": place_of(&RECORD, RECORD.items),
         "parts": place_of(&RECORD, RECORD.parts),
     },
-    whole={"type": HAS_REQUEST | HAS_REPLY},
 )
 
 
@@ -150,7 +149,6 @@ cdef class TopologyDecoder(Decoder):
         """Read the next packets, then write their columns; the row after them."""
         cdef Topology[BLOCK] packets
         cdef uint8_t[BLOCK][CUT_SIZE] headers
-        cdef size_t wholes = self.columns.whole_count
         cdef PayloadTable source = self.payloads.table
         cdef ServerColumns servers = self.servers
         cdef const uint8_t* codes = self.transports.codes
@@ -160,6 +158,7 @@ cdef class TopologyDecoder(Decoder):
         cdef size_t entries = self.columns.lists[SERVERS].count
         cdef Fault fault
         cdef Span span
+        cdef int status
         cdef size_t i
         for i in range(count):
             span = payload_at(&source, row + i)
@@ -167,23 +166,21 @@ cdef class TopologyDecoder(Decoder):
                 transport = codes[row + i]
             if wire_unlikely(span.data == NULL):
                 clear_topology(&packets[i])
-            elif wire_unlikely(source.lost != NULL and source.lost[row + i]) and read_incomplete(
-                span.data, span.size, source.lost[row + i], transport, &packets[i], &fault, headers[i]
-            ):
-                put_whole(
-                    &self.columns, &packets[i], &span, headers[i], min(span.size, <size_t>CUT_SIZE), row + i
+            else:
+                status = read_topology(
+                    span.data, span.size, transport, strict, &servers, &entries, &packets[i], &fault
                 )
-                put_fault(&self.columns, &fault, row + i)
-            elif wire_unlikely(read_topology(
-                span.data, span.size, transport, strict, &servers, &entries, &packets[i], &fault
-            ) != 0):
-                clear_topology(&packets[i])
-                put_fault(&self.columns, &fault, row + i)
+                if wire_unlikely(source.lost != NULL and source.lost[row + i]):
+                    status = keep_complete_fields(
+                        span.data, span.size, source.lost[row + i], transport, status, &packets[i], &fault, headers[i]
+                    )
+                elif wire_unlikely(status != 0):
+                    clear_topology(&packets[i])
+                if wire_unlikely(status != 0):
+                    put_fault(&self.columns, &fault, row + i)
             packets[i].counts[SERVERS] = <uint32_t>entries
         self.columns.lists[SERVERS].count = entries
         put_rows(&self.columns, packets, count)
-        if wire_unlikely(self.columns.whole_count != wholes):
-            hide_incomplete(&self.columns, wholes)
         return row + count
 
     cdef void decode(self) noexcept nogil:

@@ -16,105 +16,11 @@ from libc.string cimport memcpy
 
 from msmqwire.columns._batch cimport DECODED
 from msmqwire.columns._convert cimport TextSpan
+from msmqwire.mqsd._generated cimport *
 from msmqwire.wire.cursor cimport load_u32, store_u32
 from msmqwire.wire._fault cimport BAD_COUNT, BAD_SIZE, BAD_VALUE, TRUNCATED, Fault, set_fault, set_fault_of
 from msmqwire.wire.simd cimport wire_find_in_block, wire_lowest_bit, wire_popcount, wire_unlikely
 from msmqwire.wire._transport cimport Transport
-
-
-# --- Written by `make build` from schema.py; do not edit ---
-# Fields as the specification names them; the field of a fault
-cdef enum Field:
-    Version
-    Type
-    Reserved
-    EnterpriseID
-    RequestID
-    SiteID
-    IPXNetworkCount
-    IPXNetworkNumberArray
-    CorrelationID
-    ConnectedNetworkCount
-    ConnectedNetworkMask
-    DirectoryServiceServerSize
-    ConnectedNetworkArray
-    RespondingSiteID
-    DirectoryServiceServerArray
-
-# Bits of the column ``violations``
-cdef enum Violation:
-    VERSION_NONZERO = 1 << 0
-    RESERVED_NONZERO = 1 << 1
-    IPX_FIELDS_ON_IP = 1 << 2
-    MASK_NONZERO_ON_IP = 1 << 3
-    MASK_COUNT_MISMATCH = 1 << 4
-    TRAILING_BYTES = 1 << 5
-
-# Faults of strict decoding
-cdef enum:
-    DISCARDABLE = MASK_NONZERO_ON_IP | MASK_COUNT_MISMATCH | TRAILING_BYTES
-
-# Bits of the presence of a row of topology
-cdef enum Presence:
-    HAS_REQUEST = 1 << 1
-    HAS_IPX = 1 << 2
-    HAS_REPLY = 1 << 3
-    HAS_REMOTE = 1 << 4
-    HAS_TRAILING = 1 << 5
-
-# Sections of a record: where fixed fields are loaded from
-cdef enum:
-    HEADER
-    REQUEST_FIELDS
-    REPLY_FIELDS
-    RESPONDING_SITE
-    SECTION_COUNT
-
-# Where fields begin in their headers
-cdef enum:
-    RESERVED_AT = 2
-    ENTERPRISE_ID_AT = 4
-    REQUEST_ID_AT = 20
-    SITE_ID_AT = 36
-    CORRELATION_ID_AT = 4
-    CONNECTED_NETWORK_COUNT_AT = 20
-    CONNECTED_NETWORK_MASK_AT = 24
-    DIRECTORY_SERVICE_SERVER_SIZE_AT = 28
-
-# Places in ``codes`` of a record
-cdef enum:
-    TYPE
-    CODE_COUNT
-
-# Places in ``lists`` of a record
-cdef enum:
-    IPX_NETWORKS
-    NETWORKS
-    SERVERS
-    LIST_COUNT
-
-# Places in ``parts`` of a record
-cdef enum:
-    TRAILING
-    PART_COUNT
-
-# Where the columns of topology are, as ``find_columns`` says; NULL for one that is not requested
-cdef struct RowColumns:
-    uint8_t* presence
-    uint32_t* violations
-    uint8_t* type
-    uint8_t* version
-    uint8_t* enterprise_id
-    uint8_t* request_id
-    uint8_t* site_id
-    int32_t* ipx_networks
-    uint8_t* correlation_id
-    uint32_t* connected_network_mask
-    int32_t* connected_networks
-    uint8_t* responding_site_id
-    int32_t* servers
-    TextSpan* trailing
-# --- End of the written part ---
 
 
 cdef enum PacketType:
@@ -187,16 +93,13 @@ cdef struct ServerColumns:
     uint8_t* ipx
 
 
-cdef enum:
-    CUT_SIZE = 64   # bytes of a copy of the fixed fields of a packet, which are fewer
-
-
 # Cold paths: they find which field, in wire order, is at fault
 cdef int header_fault(const uint8_t* data, size_t size, Fault* fault) noexcept nogil
 cdef int request_truncated(size_t size, Fault* fault) noexcept nogil
 cdef int reply_truncated(const uint8_t* data, size_t size, Fault* fault) noexcept nogil
-cdef bint read_incomplete(
-    const uint8_t* data, size_t size, size_t lost, uint32_t transport, Topology* packet, Fault* fault, uint8_t* fields
+cdef int keep_complete_fields(
+    const uint8_t* data, size_t size, size_t lost, uint32_t transport, int status, Topology* packet, Fault* fault,
+    uint8_t* fields,
 ) noexcept nogil
 cdef int server_array_fault(const uint8_t* array, size_t size, size_t at, Fault* fault) noexcept nogil
 cdef int violation_fault(

@@ -4,6 +4,7 @@ from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
+from msmqwire.columns._layout cimport CUT_SIZE
 from msmqwire.wire.cursor cimport load_u16, load_u32
 from msmqwire.wire._fault cimport (
     BAD_COUNT, BAD_FLAG, BAD_NAME, BAD_SIZE, BAD_TERMINATOR, BAD_TYPE, BAD_VALUE, TRUNCATED, Fault, is_lost, set_fault,
@@ -77,58 +78,43 @@ cdef int reply_truncated(const uint8_t* data, size_t size, Fault* fault) noexcep
     )
 
 
-cdef bint read_incomplete(
-    const uint8_t* data, size_t size, size_t lost, uint32_t transport, Topology* packet, Fault* fault, uint8_t* fields
+cdef int keep_complete_fields(
+    const uint8_t* data, size_t size, size_t lost, uint32_t transport, int status, Topology* packet, Fault* fault,
+    uint8_t* fields,
 ) noexcept nogil:
-    """A packet of which ``lost`` bytes are missing at its end: whether one of its fields lacks some.
+    """The ``status`` of a packet that lost bytes at its end; if these are of a field, the packet has the earlier ones.
 
     ``fields`` gets a copy of the fixed fields, as far as they are there, and zeros.
     """
-    cdef size_t captured = min(size, <size_t>CUT_SIZE)
+    cdef Fault found
     cdef size_t networks
-    cdef int status
+    if status == 0:
+        if data[1] == REPLY or ipx_form_truncated(data, size, size + lost, transport, &found) == 0:
+            return 0
+        fault[0] = found
     clear_topology(packet)
+    if not is_lost(fault, size + lost):
+        return -1
     memset(fields, 0, CUT_SIZE)
-    memcpy(fields, data, captured)
-    if size >= REPLY_FIXED_SIZE and data[1] == REPLY and described_by_reply(data) <= size:
-        return False
-    if size < HEADER_SIZE:
-        status = header_fault(data, size, fault)
-    elif data[1] == REQUEST:
-        if size < REQUEST_SIZE:
-            status = request_truncated(size, fault)
-        else:
-            status = ipx_form_truncated(data, size, size + lost, transport, fault)
-    else:
-        status = reply_truncated(data, size, fault) if data[1] == REPLY else header_fault(data, size, fault)
-    if status == 0 or not is_lost(fault, size + lost):
-        return False
+    memcpy(fields, data, min(size, <size_t>CUT_SIZE))
     packet.sections[HEADER] = fields
     if size < 2:
-        return True
+        return -1
     packet.codes[TYPE] = data[1]
     if data[1] == REQUEST:
         packet.presence = HAS_REQUEST
         packet.sections[REQUEST_FIELDS] = fields
-        return True
+        return -1
     packet.presence = HAS_REPLY
     packet.sections[REPLY_FIELDS] = fields
-    if size >= REPLY_FIXED_SIZE:
-        networks = 16 * <size_t>load_u32(data + CONNECTED_NETWORK_COUNT_AT)
-        if networks <= size - REPLY_FIXED_SIZE:
-            packet.counts[NETWORKS] = load_u32(data + CONNECTED_NETWORK_COUNT_AT)
-            packet.items[NETWORKS] = data + REPLY_FIXED_SIZE
-            if 16 <= size - REPLY_FIXED_SIZE - networks:
-                packet.sections[RESPONDING_SITE] = data + REPLY_FIXED_SIZE + networks
-                packet.presence |= HAS_REMOTE
-    return True
-
-
-cdef size_t described_by_reply(const uint8_t* data) noexcept nogil:
-    """The bytes that the lengths in the fixed fields of a reply account for."""
-    cdef size_t servers_size = load_u32(data + DIRECTORY_SERVICE_SERVER_SIZE_AT)
-    cdef size_t networks_size = 16 * <size_t>load_u32(data + CONNECTED_NETWORK_COUNT_AT)
-    return REPLY_FIXED_SIZE + networks_size + (16 + servers_size if servers_size else 0)
+    networks = load_u32(fields + CONNECTED_NETWORK_COUNT_AT)
+    if fault.field > <uint32_t>Field.ConnectedNetworkArray:
+        packet.counts[NETWORKS] = <uint32_t>networks
+        packet.items[NETWORKS] = data + REPLY_FIXED_SIZE
+    if fault.field > <uint32_t>Field.RespondingSiteID:
+        packet.sections[RESPONDING_SITE] = data + REPLY_FIXED_SIZE + 16 * networks
+        packet.presence |= HAS_REMOTE
+    return -1
 
 
 cdef int ipx_form_truncated(

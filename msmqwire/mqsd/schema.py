@@ -1,6 +1,6 @@
 """The table of MS-MQSD: the fields of topology packets, their columns, and the rules that packets can break.
 
-[MS-MQSD] 2.2. ``make build`` writes the enumerations of ``_kernel.pxd`` from this table.
+[MS-MQSD] 2.2. ``make build`` writes ``_generated.pxd`` from this table.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from msmqwire.mqqb import framing
+from msmqwire.mqqb import framing, numbers
 
 LARGEST_PACKET = framing.LARGEST_PACKET
 """Bytes of the largest packet that a session takes or gives (S22)."""
@@ -24,10 +24,10 @@ class Range(NamedTuple):
         return min(max(value, self.lowest), self.highest)
 
 
-RECOVERABLE_ACK_TIMEOUTS = Range(0x1F4, 0x1D4C0)
+RECOVERABLE_ACK_TIMEOUTS = Range(numbers.LEAST_RECOVERABLE_ACK_TIMEOUT, numbers.LARGEST_ACK_TIMEOUT)
 """[MS-MQQB] 2.2.2.1, 3.1.5.3.2."""
 
-ACK_TIMEOUTS = Range(0x4E20, 0x1D4C0)
+ACK_TIMEOUTS = Range(numbers.LEAST_ACK_TIMEOUT, numbers.LARGEST_ACK_TIMEOUT)
 """[MS-MQQB] 2.2.2.1."""
 
 

@@ -3,29 +3,7 @@
 from libc.stddef cimport size_t
 from libc.stdint cimport uint32_t, uint64_t
 
-
-# --- Written by `make build` from codes.py; do not edit ---
-# Codes of DecodeError and of the column ``fault``
-cdef enum FaultCode:
-    NONE
-    TRUNCATED
-    BAD_TYPE
-    BAD_VERSION
-    BAD_COUNT
-    BAD_SIZE
-    BAD_FLAG
-    BAD_NAME
-    BAD_TERMINATOR
-    BAD_COMMAND
-    BAD_USE_GUID
-    UNKNOWN_PROPERTY
-    BAD_VALUE
-    BAD_TEXT
-    BAD_SIGNATURE
-    BAD_HEADER
-    TOO_LARGE
-    INCOMPLETE
-# --- End of the written part ---
+from msmqwire.wire._generated cimport *
 
 
 # `item` of a fault whose field is not an element of an array

@@ -112,6 +112,24 @@ def test_what_is_whole_has_the_values_of_the_packet(kind: Format) -> None:
                     assert value == whole[name], name
 
 
+def test_lists_of_queues_before_the_session_header() -> None:
+    queues = ("DIRECT=OS:server\\one", "DIRECT=OS:server\\two")
+    header = mqqb.MultiQueueFormatHeader(destination_queues=queues)
+    packet = mqqb.encode(mqqb.UserMessage(multi_queue=header, session=mqqb.SessionHeader(window_size=1)))
+    sizes = [len(packet) - 16, len(packet) - 1, len(packet) - 17]
+    batch = mqqb.decode_batch(
+        Payloads.of([packet[:size] for size in sizes], lost=[len(packet) - size for size in sizes])
+    )
+    assert batch.fault(0)[:3] == ("incomplete", "SessionHeader", len(packet) - 16)  # type: ignore[index]
+    assert batch.to_arrow()["destination_queues"].to_pylist() == [[*queues], [*queues], None]
+
+
+@each_table
+def test_a_packet_that_is_too_short_with_its_lost_bytes_is_truncated(kind: Format) -> None:
+    batch = kind.decode_batch(Payloads.of([b"\x10"], lost=[3]), **({"transport": "tcp"} if kind.transports else {}))
+    assert batch.fault(0)[:3] == ("truncated", "BaseHeader", 0)
+
+
 def test_among_complete_packets_and_in_reused_memory() -> None:
     packet = mqqb.encode(FULL)
     payloads = [packet, packet[:100], b"no packet", packet[:70], packet] * 50

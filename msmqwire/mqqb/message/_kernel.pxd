@@ -15,24 +15,27 @@ from libc.stdint cimport uint8_t, uint16_t, uint32_t
 
 from msmqwire.columns._batch cimport DECODED
 from msmqwire.mqqb._kernel cimport (
-    ACK_BODY_SIZE, ADMIN_QUEUE, ADMIN_QUEUE_FLAGS, ALLOCATION_BODY_SIZE_AT, BASE_HEADER_FLAGS_AT, BODY, CONNECTOR,
-    CONNECTOR_QM, DEBUG_HEADER_SIZE, DEBUG_QUEUE, DELIVERY, DELIVERY_MODE, DESTINATION_QUEUE, DISCARDABLE, ENCRYPTED,
-    ENCRYPTION_ALGORITHM_AT, ENCRYPTION_KEY, EXPRESS_TRANSACTION, EXTENSION_DATA, EXTENSION_SIZE_AT, FLAG_DEBUG,
-    FLAG_TRACING, HASH_ALGORITHM_AT, HAS_ADMIN, HAS_COMPOUND, HAS_CONNECTOR_QM, HAS_CONNECTOR_TYPE, HAS_DEBUG_QUEUE,
-    HAS_DELIVERY_MODE, HAS_DESTINATION, HAS_MESSAGE_CLASS, HAS_NOTIFICATION, HAS_PROPERTIES, HAS_RESPONSE,
-    HAS_RESPONSE_CODE, HAS_SECURITY, HAS_SECURITY_ID, HAS_SENDER_ID_TYPE, HAS_SESSION, HAS_SRMP_ENVELOPE, HAS_TRAILING,
-    HAS_TRANSACTION, HOP_COUNT, KIND, LABEL, LABEL_TERMINATOR, LARGEST_LABEL, LARGEST_SENDER_CERT, MESSAGE_CLASS,
-    MESSAGE_CLASS_AT, MESSAGE_SIZE_AT, MISSING_DEBUG_HEADER, MISSING_PROPERTIES, NOTIFICATION, NO_SECURITY_DATA, PLAIN,
-    PREVIOUS_TX_SEQUENCE_NUMBER, PREVIOUS_TX_SEQUENCE_NUMBER_AT, PRIVACY_LEVEL_AT, PROPERTIES, PROPERTIES_HEADER_SIZE,
-    PROVIDER_INFO, QUEUE_MANAGER_ADDRESS, QUEUE_MANAGER_ADDRESS_AT, RESERVED_BASE, RESERVED_DEBUG, RESERVED_FLAGS,
-    RESERVED_SECURITY, RESERVED_TRANSACTION, RESERVED_USER, RESPONSE_QUEUE, SECURITY, SECURITY_FLAGS,
+    ACKNOWLEDGMENTS, ACK_BODY_SIZE, ADMIN_CODES, ADMIN_QUEUE, ADMIN_QUEUE_FLAGS, ALLOCATION_BODY_SIZE_AT, AU_OR_AS,
+    BASE_HEADER_FLAGS_AT, BODY, BODY_ENCRYPTED, CLASS_BITS_UNUSED, CONNECTOR, CONNECTOR_QM, DEBUG_HEADER_SIZE,
+    DEBUG_QUEUE, DELIVERY, DELIVERY_MODE, DESTINATION_CODES, DESTINATION_QUEUE, DISCARDABLE, ENCRYPTED,
+    ENCRYPTION_ALGORITHM_AT, ENCRYPTION_KEY, EXPRESS_TRANSACTION, EXTENSION_DATA, EXTENSION_SIZE_AT, FIRST_AES,
+    FLAG_DEBUG, FLAG_TRACING, HASH_ALGORITHM_AT, HAS_ADMIN, HAS_COMPOUND, HAS_CONNECTOR_QM, HAS_CONNECTOR_TYPE,
+    HAS_DEBUG_QUEUE, HAS_DELIVERY_MODE, HAS_DESTINATION, HAS_MESSAGE_CLASS, HAS_NOTIFICATION, HAS_PROPERTIES,
+    HAS_RESPONSE, HAS_RESPONSE_CODE, HAS_SECURITY, HAS_SECURITY_ID, HAS_SENDER_ID_TYPE, HAS_SESSION, HAS_SRMP_ENVELOPE,
+    HAS_TRAILING, HAS_TRANSACTION, HOP_COUNT, KIND, LABEL, LABEL_TERMINATOR, LARGEST_LABEL, LARGEST_SENDER_CERT,
+    LAST_AES, MESSAGE_CLASS, MESSAGE_CLASS_AT, MESSAGE_SIZE_AT, MISSING_DEBUG_HEADER, MISSING_PROPERTIES, MOST_HOPS,
+    NOTIFICATION, NO_SECURITY_DATA, PLAIN, PREVIOUS_TX_SEQUENCE_NUMBER, PREVIOUS_TX_SEQUENCE_NUMBER_AT,
+    PRIVACY_LEVEL_AT, PROPERTIES, PROPERTIES_HEADER_SIZE, PROVIDER_INFO, QUEUE_MANAGER_ADDRESS,
+    QUEUE_MANAGER_ADDRESS_AT, RC2, RC4, RESERVED_BASE, RESERVED_DEBUG, RESERVED_FLAGS, RESERVED_SECURITY,
+    RESERVED_TRANSACTION, RESERVED_USER, RESPONSE_QUEUE, SECURITY, SECURITY_FLAGS,
     SECURITY_HEADER_ENCRYPTION_KEY_SIZE_AT, SECURITY_HEADER_PROVIDER_INFO_SIZE_AT, SECURITY_HEADER_SECURITY_ID_SIZE_AT,
     SECURITY_HEADER_SENDER_CERT_SIZE_AT, SECURITY_HEADER_SIGNATURE_SIZE_AT, SECURITY_HEADER_SIZE, SECURITY_ID, SENDER,
-    SENDER_CERT, SENDER_ID, SENT_OVER_HTTP, SESSION, SIGNATURE, TRAILING_BYTES, TRANSACTION, TRANSACTION_HEADER_SIZE,
-    TRANSACTION_PRIORITY, TX_SEQUENCE_NUMBER, TX_SEQUENCE_NUMBER_AT, USER, USER_ADMIN_SHIFT, USER_CONNECTOR_TYPE,
-    USER_DELIVERY_SHIFT, USER_DESTINATION_SHIFT, USER_HEADER_FLAGS_AT, USER_HEADER_SIZE, USER_HOPS, USER_HTTP,
-    USER_MESSAGE, USER_MULTI_QUEUE, USER_PROPERTIES, USER_REPLY_QUEUES, USER_RESPONSE_SHIFT, USER_SECURITY, USER_SOAP,
-    USER_TRANSACTION, WINDOW_SIZE, Field, Packet, Violation, clear_packet, read_base_header, set_trailing, skip_padding,
+    SENDER_CERT, SENDER_ID, SENT_OVER_HTTP, SESSION, SHA_1, SIGNATURE, TRAILING_BYTES, TRANSACTION,
+    TRANSACTION_HEADER_SIZE, TRANSACTION_PRIORITY, TX_SEQUENCE_NUMBER, TX_SEQUENCE_NUMBER_AT, USER, USER_ADMIN_SHIFT,
+    USER_CONNECTOR_TYPE, USER_DELIVERY_SHIFT, USER_DESTINATION_SHIFT, USER_HEADER_FLAGS_AT, USER_HEADER_SIZE, USER_HOPS,
+    USER_HTTP, USER_MESSAGE, USER_MULTI_QUEUE, USER_PROPERTIES, USER_REPLY_QUEUES, USER_RESPONSE_SHIFT, USER_SECURITY,
+    USER_SOAP, USER_TRANSACTION, WINDOW_SIZE, Field, Packet, Violation, clear_packet, lacks_end, read_base_header,
+    set_trailing, skip_padding,
 )
 from msmqwire.mqqb.framing cimport BASE_HEADER_SIZE, FLAG_INTERNAL, FLAG_SESSION
 from msmqwire.mqqb.message._queues cimport (
@@ -44,18 +47,8 @@ from msmqwire.wire._format_name cimport NO_QUEUE, UNRESOLVED_QUEUE, FormatName
 from msmqwire.wire.simd cimport wire_unlikely
 
 cdef enum:
-    DESTINATION_CODES = 1 << 0 | 1 << 3 | 1 << 5 | 1 << 7             # the values that DQ may have
-    ADMIN_CODES = 1 << 0 | 1 << 2 | 1 << 3 | 1 << 5 | 1 << 6 | 1 << 7  # AQ
-    PRIVACY_LEVELS = 1 << 0 | 1 << 1 | 1 << 3 | 1 << 5
-    MOST_HOPS = 0x1D
-    AU_OR_AS = 1 << 4 | 0xF << 8       # of SecurityHeader.Flags
-    BODY_ENCRYPTED = 1 << 5            # EB
-    DEFAULT_PROVIDER = 1 << 6          # DE
-    ACKNOWLEDGMENTS = 0xF              # PA, PR, NA and NR of MessagePropertiesHeader.Flags
-    CLASS_BITS_UNUSED = 0x1E00         # of MessageClass: outside of 0xE1FF
-    SHA_1 = 0x8004
-    HASH_ALGORITHMS = 1 << 0 | 1 << 1 | 1 << 2 | 1 << 3 | 1 << 11 | 1 << 13    # from 0x8001
-    FLAGS_OF_NO_ACK = 0x013F           # the bits of BaseHeader.Flags that are not reserved
+    DEFAULT_PROVIDER = 1 << 6       # DE of SecurityHeader.Flags
+    FLAGS_OF_NO_ACK = 0x013F        # the bits of BaseHeader.Flags that are not reserved
 
 
 cdef enum:
@@ -190,6 +183,13 @@ cdef inline bint is_sender_id(uint32_t sender, const uint8_t* data, uint32_t siz
     return size == 16 if sender == 2 else sender == 0 and size == 0
 
 
+cdef inline void note_sender(Packet* packet, uint32_t sender) noexcept nogil:
+    """ST of the SecurityHeader, and whether it has a name."""
+    packet.codes[SENDER] = <uint8_t>sender
+    if sender <= 2:
+        packet.presence |= HAS_SENDER_ID_TYPE
+
+
 cdef inline int read_security(
     const uint8_t* data, size_t size, size_t* at, Packet* packet, Fault* fault
 ) noexcept nogil:
@@ -225,9 +225,7 @@ cdef inline int read_security(
             at[0] = skip_padding(at[0] + sizes[i], size, packet)
     flags = load_u16(header)
     sender = flags & 0xF
-    packet.codes[SENDER] = <uint8_t>sender
-    if sender <= 2:
-        packet.presence |= HAS_SENDER_ID_TYPE
+    note_sender(packet, sender)
     if wire_unlikely(not is_sender_id(sender, data + packet.parts[SECURITY_ID].offset, sizes[SECURITY_ID])):
         packet.violations |= SENDER_ID
     if wire_unlikely(sizes[PROVIDER_INFO] or (sizes[SIGNATURE] and not flags & DEFAULT_PROVIDER)):
@@ -262,9 +260,16 @@ cdef inline int read_label(
 
 cdef inline bint is_cipher(uint32_t algorithm, uint32_t privacy) noexcept nogil:
     """Whether a PrivacyLevel allows an EncryptionAlgorithm; a level without a meaning allows all of them."""
-    if algorithm - 0x660E <= 2:                         # AES
+    if algorithm - <uint32_t>FIRST_AES <= <uint32_t>(LAST_AES - FIRST_AES):
         return privacy != 1 and privacy != 3
-    return (algorithm == 0x6801 or algorithm == 0x6602) and privacy != 5    # RC4, RC2
+    return (algorithm == RC4 or algorithm == RC2) and privacy != 5
+
+
+cdef inline void note_message_class(Packet* packet, uint32_t message_class) noexcept nogil:
+    """MessageClass of the MessagePropertiesHeader, and whether it has a name."""
+    packet.numbers[MESSAGE_CLASS] = <uint16_t>message_class
+    if message_class == 0 or is_message_class(message_class):
+        packet.presence |= HAS_MESSAGE_CLASS
 
 
 cdef inline int read_properties(
@@ -299,9 +304,7 @@ cdef inline int read_properties(
     set_part(packet, BODY, at[0], message_size)
     at[0] = skip_padding(at[0] + message_size, size, packet)
     message_class = load_u16(header + MESSAGE_CLASS_AT)
-    packet.numbers[MESSAGE_CLASS] = <uint16_t>message_class
-    if message_class == 0 or is_message_class(message_class):
-        packet.presence |= HAS_MESSAGE_CLASS
+    note_message_class(packet, message_class)
     privacy = load_u32(header + PRIVACY_LEVEL_AT)
     unusual = (
         privacy | header[0] | message_class & CLASS_BITS_UNUSED | packet.sections[SECURITY][0] & BODY_ENCRYPTED
@@ -389,23 +392,22 @@ cdef inline int read_headers(
     return 0
 
 
-cdef inline int read_message(
-    const uint8_t* data, size_t size, bint strict, QueueLists* lists, Packet* packet, Fault* fault
+cdef inline int read_message_of(
+    const uint8_t* data, size_t size, size_t lost, bint strict, QueueLists* lists, Packet* packet, Fault* fault
 ) noexcept nogil:
-    """One UserMessage packet. 0, or -1 with ``fault`` set.
-
-    ``lists``, unless NULL, are arrays for the queues of a MultiQueueFormatHeader.
-    """
+    """A packet that had ``lost`` bytes after those that are there; 0 is a constant where none can be."""
     cdef size_t at = BASE_HEADER_SIZE
     cdef size_t packet_size
     cdef uint32_t base
     clear_packet(packet)
-    if read_base_header(data, size, packet, fault) != 0:
+    if read_base_header(data, size, lost, packet, fault) != 0:
         return -1
     packet_size = packet.size
     base = load_u16(data + BASE_HEADER_FLAGS_AT)
-    if read_headers(data, packet_size, &at, lists, packet, fault) != 0:
+    if read_headers(data, min(size, packet_size) if lost else packet_size, &at, lists, packet, fault) != 0:
         return -1
+    if lost and packet.extent > size:
+        return lacks_end(packet, size, fault)
     packet.end = at
     if base & FLAG_SESSION:
         packet.sections[SESSION] = data + packet_size
@@ -424,6 +426,20 @@ cdef inline int read_message(
     return 0
 
 
+cdef inline int read_message(
+    const uint8_t* data, size_t size, bint strict, QueueLists* lists, Packet* packet, Fault* fault
+) noexcept nogil:
+    """One UserMessage packet. 0, or -1 with ``fault`` set.
+
+    ``lists``, unless NULL, are arrays for the queues of a MultiQueueFormatHeader.
+    """
+    return read_message_of(data, size, 0, strict, lists, packet, fault)
+
+
+cdef int read_captured_message(
+    const uint8_t* data, size_t size, size_t lost, QueueLists* lists, Packet* packet, Fault* fault
+) noexcept nogil
+cdef void note_complete_fields(Packet* packet, const Fault* fault) noexcept nogil
 cdef size_t largest_message(const Packet* packet, FormatName** lists) noexcept nogil
 cdef size_t write_message(
     const Packet* packet, const uint8_t* payload, FormatName** lists, uint8_t* target

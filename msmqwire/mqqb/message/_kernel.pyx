@@ -6,7 +6,7 @@ say which headers are present are derived, and the packet is a multiple of four 
 
 from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint16_t, uint32_t
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
 from msmqwire.columns._convert cimport TextSpan
 from msmqwire.mqqb._kernel cimport (
@@ -14,22 +14,22 @@ from msmqwire.mqqb._kernel cimport (
     ADDRESS_HEADER_FIXED_SIZE, ADMIN_QUEUE, ADMIN_QUEUE_FLAGS, ALLOCATION_BODY_SIZE, ALLOCATION_BODY_SIZE_AT, BASE,
     BODY, BODY_TYPE_AT, COMPOUND, COMPOUND_BODY, COMPOUND_HEADER_ID, COMPOUND_HEADER_SIZE, CONNECTOR, CONNECTOR_QM,
     CRYPTO_PROVIDER, DEBUG_HEADER_SIZE, DEBUG_QUEUE, DELIVERY, DESTINATION_QUEUE, ENCRYPTION_ALGORITHM,
-    ENCRYPTION_ALGORITHM_AT, ENCRYPTION_KEY, EXTENSION_DATA, EXTENSION_SIZE_AT, FINAL, FINAL_ACK, FLAG_DEBUG,
-    FLAG_TRACING, FOR_EVER, HASH_ALGORITHM, HASH_ALGORITHM_AT, HAS_ACKNOWLEDGED, HAS_ADMIN, HAS_COMPOUND,
-    HAS_CONNECTOR_QM, HAS_CONNECTOR_TYPE, HAS_DEBUG_QUEUE, HAS_DESTINATION, HAS_FINAL_ACK, HAS_MULTI_QUEUE,
-    HAS_PROPERTIES, HAS_RESPONSE_CODE, HAS_SECURITY, HAS_SECURITY_ID, HAS_SESSION, HAS_SOAP, HAS_SRMP_ENVELOPE,
-    HAS_TRANSACTION, HTTP_BODY, KIND, LABEL, LARGEST_LABEL, MESSAGE_BODY_OFFSET_AT, MESSAGE_BODY_SIZE_AT,
-    MESSAGE_CLASS_AT, MESSAGE_CLASS_VALUE, MESSAGE_SIZE_AT, MULTI_QUEUE_SIGNATURE, ORDER_ACK,
-    PACKET_SIZE_AT, PART_COUNT, PRIVACY_LEVEL, PRIVACY_LEVEL_AT, PROPERTIES, PROPERTIES_HEADER_SIZE, PROVIDER_INFO,
-    QUEUE_COUNT, RESERVED_FLAGS, RESERVED_PROPERTIES, RESPONSE_QUEUE, SECURITY, SECURITY_HEADER_ENCRYPTION_KEY_SIZE_AT,
-    SECURITY_HEADER_PROVIDER_INFO_SIZE_AT, SECURITY_HEADER_SECURITY_ID_SIZE_AT, SECURITY_HEADER_SENDER_CERT_SIZE_AT,
-    SECURITY_HEADER_SIGNATURE_SIZE_AT, SECURITY_HEADER_SIZE, SECURITY_ID, SENDER_CERT, SESSION, SIGNATURE,
-    SIGNATURE_HEADER_ID, SOAP_BODY, SOAP_BODY_ID, SOAP_HEADER, SOAP_HEADER_ID, SOAP_SECTION_SIZE, SOAP_TERMINATOR,
-    SRMP_ENVELOPE, SRMP_ENVELOPE_HEADER_SIZE, SRMP_ENVELOPE_TERMINATOR, TIME_TO_REACH_QUEUE_AT, TRAILING_BYTES,
-    TRANSACTION, TRANSACTION_HEADER_SIZE, USER, USER_ADMIN_SHIFT, USER_CONNECTOR_TYPE, USER_DELIVERY_SHIFT,
-    USER_DESTINATION_SHIFT, USER_HEADER_FLAGS_AT, USER_HEADER_SIZE, USER_HTTP, USER_MULTI_QUEUE, USER_PROPERTIES,
-    USER_RESPONSE_SHIFT, USER_SECURITY, USER_SOAP, USER_TRANSACTION, Field, Packet, first_extra_byte, padded,
-    skip_padding,
+    ENCRYPTION_ALGORITHM_AT, ENCRYPTION_KEY, EXTENSION_DATA, EXTENSION_SIZE_AT, FINAL, FINAL_ACK, FIRST_HASH_ALGORITHM,
+    FLAG_DEBUG, FLAG_TRACING, FOR_EVER, HASH_ALGORITHM, HASH_ALGORITHMS, HASH_ALGORITHM_AT, HAS_ACKNOWLEDGED, HAS_ADMIN,
+    HAS_COMPOUND, HAS_CONNECTOR_QM, HAS_CONNECTOR_TYPE, HAS_DEBUG_QUEUE, HAS_DESTINATION, HAS_FINAL_ACK,
+    HAS_MULTI_QUEUE, HAS_PROPERTIES, HAS_RESPONSE_CODE, HAS_SECURITY, HAS_SECURITY_ID, HAS_SESSION, HAS_SOAP,
+    HAS_SRMP_ENVELOPE, HAS_TRANSACTION, HTTP_BODY, KIND, LABEL, LARGEST_LABEL, LARGEST_PRIVACY_LEVEL,
+    MESSAGE_BODY_OFFSET_AT, MESSAGE_BODY_SIZE_AT, MESSAGE_CLASS_AT, MESSAGE_CLASS_VALUE, MESSAGE_SIZE_AT,
+    MULTI_QUEUE_SIGNATURE, ORDER_ACK, PACKET_SIZE_AT, PART_COUNT, PRIVACY_LEVEL, PRIVACY_LEVELS, PRIVACY_LEVEL_AT,
+    PROPERTIES, PROPERTIES_HEADER_SIZE, PROVIDER_INFO, QUEUE_COUNT, RESERVED_FLAGS, RESERVED_PROPERTIES, RESPONSE_QUEUE,
+    SECURITY, SECURITY_HEADER_ENCRYPTION_KEY_SIZE_AT, SECURITY_HEADER_PROVIDER_INFO_SIZE_AT,
+    SECURITY_HEADER_SECURITY_ID_SIZE_AT, SECURITY_HEADER_SENDER_CERT_SIZE_AT, SECURITY_HEADER_SIGNATURE_SIZE_AT,
+    SECURITY_HEADER_SIZE, SECURITY_ID, SENDER_CERT, SESSION, SIGNATURE, SIGNATURE_HEADER_ID, SOAP_BODY, SOAP_BODY_ID,
+    SOAP_HEADER, SOAP_HEADER_ID, SOAP_SECTION_SIZE, SOAP_TERMINATOR, SRMP_ENVELOPE, SRMP_ENVELOPE_HEADER_SIZE,
+    SRMP_ENVELOPE_TERMINATOR, TIME_TO_REACH_QUEUE_AT, TRAILING_BYTES, TRANSACTION, TRANSACTION_HEADER_SIZE, USER,
+    USER_ADMIN_SHIFT, USER_CONNECTOR_TYPE, USER_DELIVERY_SHIFT, USER_DESTINATION_SHIFT, USER_HEADER_FLAGS_AT,
+    USER_HEADER_SIZE, USER_HTTP, USER_MULTI_QUEUE, USER_PROPERTIES, USER_RESPONSE_SHIFT, USER_SECURITY, USER_SOAP,
+    USER_TRANSACTION, Field, Packet, first_extra_byte, padded, skip_padding,
 )
 from msmqwire.mqqb.framing cimport (
     BASE_HEADER_SIZE, FLAG_SESSION, PACKET_SIGNATURE, SESSION_HEADER_SIZE, VERSION_NUMBER
@@ -88,10 +88,10 @@ cdef void judge_provider(const uint8_t* data, Packet* packet) noexcept nogil:
 cdef void judge_properties(const uint8_t* header, uint32_t message_size, Packet* packet) noexcept nogil:
     """The values of a MessagePropertiesHeader, where one of them is not the plain one: [MS-MQMQ] 2.2.19.3."""
     cdef uint32_t privacy = load_u32(header + PRIVACY_LEVEL_AT)
-    cdef uint32_t hashing = load_u32(header + HASH_ALGORITHM_AT) - 0x8001
+    cdef uint32_t hashing = load_u32(header + HASH_ALGORITHM_AT) - <uint32_t>FIRST_HASH_ALGORITHM
     cdef bint has_admin = (load_u32(packet.sections[USER] + USER_HEADER_FLAGS_AT) >> USER_ADMIN_SHIFT & 7) != 0
     cdef bint encrypted = packet.sections[SECURITY][0] & BODY_ENCRYPTED
-    if privacy > 5 or not PRIVACY_LEVELS >> privacy & 1 or (encrypted and privacy == 0):
+    if privacy > LARGEST_PRIVACY_LEVEL or not PRIVACY_LEVELS >> privacy & 1 or (encrypted and privacy == 0):
         packet.violations |= PRIVACY_LEVEL
     if header[0] & RESERVED_PROPERTIES:
         packet.violations |= RESERVED_FLAGS
@@ -102,7 +102,7 @@ cdef void judge_properties(const uint8_t* header, uint32_t message_size, Packet*
         packet.violations |= MESSAGE_CLASS_VALUE
     if load_u32(header + ALLOCATION_BODY_SIZE_AT) < message_size:
         packet.violations |= ALLOCATION_BODY_SIZE
-    if hashing > 13 or not HASH_ALGORITHMS >> hashing & 1:
+    if hashing > 31 or not HASH_ALGORITHMS >> hashing & 1:
         packet.violations |= HASH_ALGORITHM
     if not is_cipher(load_u32(header + ENCRYPTION_ALGORITHM_AT), privacy):
         packet.violations |= ENCRYPTION_ALGORITHM
@@ -290,6 +290,26 @@ cdef int message_violation_fault(
     if packet.violations & TRAILING_BYTES:
         return set_fault(fault, BAD_SIZE, Field.PacketSize, extra, extra, size)
     return set_fault(fault, BAD_FLAG, Field.UserHeader_Flags, flags_at, 0, load_u32(data + flags_at))
+
+
+cdef int read_captured_message(
+    const uint8_t* data, size_t size, size_t lost, QueueLists* lists, Packet* packet, Fault* fault
+) noexcept nogil:
+    """As ``read_message``, of a packet that had ``lost`` bytes after those that are there."""
+    return read_message_of(data, size, lost, False, lists, packet, fault)
+
+
+cdef void note_complete_fields(Packet* packet, const Fault* fault) noexcept nogil:
+    """What the reader notes of a header only after the fields that follow it, in a packet that lacks one of these."""
+    packet.presence |= named(&packet.queues[ADMIN_QUEUE], HAS_ADMIN)
+    if packet.presence & HAS_SECURITY and (fault.field != <uint32_t>Field.SecurityHeader or fault.available >= 2):
+        note_sender(packet, load_u16(packet.sections[SECURITY]) & 0xF)
+    if packet.presence & HAS_PROPERTIES and (
+        fault.field != <uint32_t>Field.MessagePropertiesHeader or fault.available >= MESSAGE_CLASS_AT + 2
+    ):
+        note_message_class(packet, load_u16(packet.sections[PROPERTIES] + MESSAGE_CLASS_AT))
+    if not packet.presence & HAS_MULTI_QUEUE:
+        memset(packet.list_counts, 0, sizeof(packet.list_counts))
 
 
 # --- Writer ---

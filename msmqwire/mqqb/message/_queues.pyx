@@ -99,6 +99,8 @@ cdef int read_address_header(
         return set_fault_of(
             fault, BAD_SIZE, field + ADDRESS_HEADER_SIZE, start, ADDRESS_HEADER_FIXED_SIZE, header_size, header_size
         )
+    if header_size > left and start + header_size <= packet.size:
+        return set_fault_of(fault, TRUNCATED, field + ADDRESS_HEADER, start, header_size, left, header_size)
     if header_size > left:
         return set_fault_of(fault, BAD_SIZE, field + ADDRESS_HEADER_SIZE, start, header_size, left, header_size)
     if load_u16(data + start + 4) != ADDRESS_IDS[queue]:

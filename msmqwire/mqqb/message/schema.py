@@ -1,47 +1,78 @@
 """The fields of messages, by the headers that they stand in: [MS-MQMQ] 2.2.19-2.2.20.
 
-``make build`` writes the enumerations of ``mqqb/_kernel.pxd`` from these rows.
+``make build`` writes ``mqqb/_generated.pxd`` from these rows.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 from msmqwire.columns.fields import Field, Header
 from msmqwire.columns.schema import BYTES, FORMAT_NAME, TEXT, TIMESTAMP, UINT8, UINT32, UTF8, Enumeration, ListOf
+from msmqwire.mqqb.framing import LARGEST_PACKET
 from msmqwire.mqqb.message.classes import MESSAGE_CLASSES
 from msmqwire.mqqb.message.readable import BODY_FORMATS, BODY_TYPES
+from msmqwire.mqqb.numbers import (
+    ACKNOWLEDGMENTS,
+    ADMIN_CODES,
+    AU_OR_AS,
+    BODY_ENCRYPTED,
+    CIPHERS,
+    CLASS_BITS_UNUSED,
+    DESTINATION_CODES,
+    FOR_EVER,
+    HASHES,
+    LARGEST_LABEL,
+    LARGEST_SENDER_CERT,
+    MOST_HOPS,
+    PRIVACY_NAMES,
+    RC2,
+    RC4,
+    RESERVED_BASE,
+    RESERVED_DEBUG,
+    RESERVED_PROPERTIES,
+    RESERVED_SECURITY,
+    RESERVED_TRANSACTION,
+    RESERVED_USER,
+    SHA_1,
+)
 from msmqwire.wire.guids import NIL
 
-FOR_EVER = 0xFFFFFFFF
 KINDS = ("user_message", "order_ack", "final_ack")
 DELIVERY_MODES = ("express", "recoverable")
 SENDER_ID_TYPES = ("none", "sid", "queue_manager")
 NOTIFICATION_FORMS = ("plain", "encrypted")
 
-_HASHES = {
-    0x8001: "MD2", 0x8002: "MD4", 0x8003: "MD5", 0x8004: "SHA-1", 0x800C: "SHA-256", 0x800E: "SHA-512",
-}  # fmt: skip
-_CIPHERS = {
-    0x6602: "RC2", 0x660E: "AES-128", 0x660F: "AES-192", 0x6610: "AES-256", 0x6801: "RC4",
-}  # fmt: skip
 _QUEUE_FORMS = dict(enumerate((
     "none", "as AdminQueue", "private on the source", "private on the destination", "private on the host of AdminQueue",
     "public", "private", "direct",
 )))  # fmt: skip
 
 
+#: The MQFAddressHeaders of a MultiQueueFormatHeader.
+_QUEUE_LISTS = ("Destination", "Administration", "Response")
+
+
+_AES = tuple(number for number, name in CIPHERS.items() if name.startswith("AES"))
+
+
+def _none_of(number: str, values: Iterable[int]) -> str:
+    """The expression that is true for all but some values of a number."""
+    return " and ".join(f"not ({number} == {value:#x})" for value in values)
+
+
 def _queue(name: str, shift: int, column: str, about: str, presence: str) -> tuple[Field, ...]:
     """A queue, by the code in UserHeader.Flags ([MS-MQMQ] 2.2.19.2)."""
     code, count = f"bits(user_flags, {shift}, 3)", column.replace("queue", "count")
-    direct, store = f"{code} == 7", f"queues.{column.upper()}"
+    direct, store, faults = f"{code} == 7", f"queues.{column.upper()}", (name,)
     return (
         Field("", "", -1, column, about, shown=FORMAT_NAME, store=store, presence=presence, default=None),
-        Field(f"{name}.Guid", "guid", when=f"{code} == 5 or {code} == 6"),
-        Field(f"{name}.Number", "u32", when=f"{code} == 2 or {code} == 3 or {code} == 4 or {code} == 6"),
-        Field(f"{name}.Count", "u16", id=count, when=direct),
-        Field(f"{name}.Name", "text", when=direct, size=count),
+        Field(f"{name}.Guid", "guid", faults=faults, when=f"{code} == 5 or {code} == 6"),
+        Field(f"{name}.Number", "u32", faults=faults, when=f"{code} == 2 or {code} == 3 or {code} == 4 or {code} == 6"),
+        Field(f"{name}.Count", "u16", id=count, faults=faults, when=direct),
+        Field(f"{name}.Name", "text", faults=faults, when=direct, size=count),
         Field(f"{name}.Padding", "pad", when=direct),
     )
 
@@ -103,7 +134,7 @@ MESSAGE_HEADERS = (
             *BASE_START,
             Field(
                 "PacketSize", "u32", 8, "packet_size", "PacketSize: bytes without the SessionHeader after them",
-                checks={"too_large": "packet_size > 0x400000"},
+                checks={"too_large": f"packet_size > {LARGEST_PACKET:#x}"},
             ),
             Field("PR", "bits", 2, "priority", "BaseHeader.Flags.PR, 0 to 7", bits=(0, 3), shown=UINT8, default=3),
             Field(
@@ -115,7 +146,8 @@ MESSAGE_HEADERS = (
             Field(
                 "BaseHeader.Flags", "u16", 2, "base_flags", "BaseHeader.Flags as received",
                 checks={
-                    "reserved_flags": "bits(base_flags, 6, 2) > 0 or bits(base_flags, 9, 7) > 0",
+                    "bad_type": "has(base_flags, 8)",
+                    "reserved_flags": f"has(base_flags, {RESERVED_BASE:#x})",
                     "missing_debug_header": "has(base_flags, 0x100) and not has(base_flags, 0x20)",
                 },
             ),
@@ -126,6 +158,7 @@ MESSAGE_HEADERS = (
             Field("IN", "bits", 2, bits=(3, 1)),
             Field("SH", "bits", 2, bits=(4, 1)),
         ),
+        faults=("BaseHeader",),
     ),
     Header(
         "USER",
@@ -156,15 +189,21 @@ MESSAGE_HEADERS = (
             Field(
                 "UserHeader.Flags", "u32", 44, "user_flags", "UserHeader.Flags as received",
                 checks={
+                    "bad_flag": " or ".join(
+                        [
+                            f"bits(user_flags, {shift}, 3) == {code}"
+                            for shift, codes in ((10, DESTINATION_CODES), (13, ADMIN_CODES))
+                            for code in range(8)
+                            if not codes >> code & 1
+                        ]
+                    ),
                     "missing_properties": "not has(user_flags, 0x200000)",
+                    "admin_queue_flags": "not has(user_flags, 0x200000) and bits(user_flags, 13, 3) > 0",
                     "delivery_mode": "bits(user_flags, 5, 2) > 1",
                     "express_transaction": "has(user_flags, 0x100000) and bits(user_flags, 5, 2) == 0",
-                    "hop_count": "bits(user_flags, 0, 5) > 0x1D",
+                    "hop_count": f"bits(user_flags, 0, 5) > {MOST_HOPS:#x}",
                     "transaction_priority": "has(user_flags, 0x100000) and bits(base_flags, 0, 3) > 0",
-                    "reserved_flags": (
-                        "has(user_flags, 0x80) or has(user_flags, 0x1000000) or bits(user_flags, 26, 2) > 0 "
-                        "or bits(user_flags, 29, 3) > 0"
-                    ),
+                    "reserved_flags": f"has(user_flags, {RESERVED_USER:#x})",
                 },
             ),
             *_queue("DestinationQueue", 10, "destination_queue", "DestinationQueue", "HAS_DESTINATION"),
@@ -180,6 +219,7 @@ MESSAGE_HEADERS = (
             Field("MQ", "bits", 44, bits=(23, 1)),
             Field("HH", "bits", 44, bits=(28, 1)),
         ),
+        faults=("UserHeader",),
     ),
     Header(
         "CONNECTOR",
@@ -207,7 +247,7 @@ MESSAGE_HEADERS = (
             ),
             Field(
                 "TransactionHeader.Flags", "u32", 0, "transaction_flags", "TransactionHeader.Flags as received",
-                checks={"reserved_flags": "bits(transaction_flags, 24, 8) > 0"},
+                checks={"reserved_flags": f"has(transaction_flags, {RESERVED_TRANSACTION:#x})"},
             ),
             Field(
                 "TxSequenceNumber", "u32", 12, "tx_sequence_number", "TxSequenceNumber, from 1",
@@ -226,6 +266,7 @@ MESSAGE_HEADERS = (
         ),
         when="has(user_flags, 0x100000)",
         presence="HAS_TRANSACTION",
+        faults=("TransactionHeader",),
     ),
     Header(
         "CONNECTOR_QM",
@@ -242,8 +283,8 @@ MESSAGE_HEADERS = (
                 "SecurityHeader.Flags", "u16", 0, "security_flags",
                 "SecurityHeader.Flags as received: a sender can set any",
                 checks={
-                    "security_flags": "has(security_flags, 16) or bits(security_flags, 8, 4) > 0",
-                    "reserved_flags": "bits(security_flags, 12, 4) > 0",
+                    "security_flags": f"has(security_flags, {AU_OR_AS:#x})",
+                    "reserved_flags": f"has(security_flags, {RESERVED_SECURITY:#x})",
                 },
             ),
             Field(
@@ -256,7 +297,7 @@ MESSAGE_HEADERS = (
             Field("SecurityHeader.SignatureSize", "u16", 6, id="signature_size"),
             Field(
                 "SecurityHeader.SenderCertSize", "u32", 8, id="sender_cert_size",
-                checks={"too_large": "sender_cert_size > 0x400000"},
+                checks={"too_large": f"sender_cert_size > {LARGEST_SENDER_CERT:#x}"},
             ),
             Field(
                 "SecurityHeader.ProviderInfoSize", "u32", 12, id="provider_info_size",
@@ -289,6 +330,7 @@ MESSAGE_HEADERS = (
         ),
         when="has(user_flags, 0x80000)",
         presence="HAS_SECURITY",
+        faults=("SecurityHeader",),
     ),
     Header(
         "PROPERTIES",
@@ -309,18 +351,20 @@ MESSAGE_HEADERS = (
                 "MessagePropertiesHeader.Flags", "u8", 0, "properties_flags",
                 "MessagePropertiesHeader.Flags as received",
                 checks={
-                    "reserved_flags": "bits(properties_flags, 4, 4) > 0",
-                    "admin_queue_flags": "bits(user_flags, 13, 3) > 0 and bits(properties_flags, 0, 4) == 0",
+                    "reserved_flags": f"has(properties_flags, {RESERVED_PROPERTIES:#x})",
+                    "admin_queue_flags": (
+                        f"bits(user_flags, 13, 3) > 0 and not has(properties_flags, {ACKNOWLEDGMENTS:#x})"
+                    ),
                 },
             ),
-            Field("LabelLength", "u8", 1, id="label_length", checks={"bad_size": "label_length > 250"}),
+            Field("LabelLength", "u8", 1, id="label_length", checks={"bad_size": f"label_length > {LARGEST_LABEL}"}),
             Field(
                 "Label", "text", -1, "label", "Label, to its first U+0000", size="label_length * 2",
                 store="parts.LABEL", default="",
             ),
             Field(
                 "MessageClass", "u16", 2, "message_class", "MessageClass", names=MESSAGE_CLASSES,
-                checks={"message_class_value": "bits(message_class, 9, 4) > 0"}, default=0,
+                checks={"message_class_value": f"has(message_class, {CLASS_BITS_UNUSED:#x})"}, default=0,
             ),
             Field(
                 "", column="message_class_name",
@@ -349,19 +393,30 @@ MESSAGE_HEADERS = (
             ),
             Field(
                 "PrivacyLevel", "u32", 40, "privacy_level", "PrivacyLevel: 0 none, 1 40-bit, 3 128-bit, 5 AES",
-                names={0: "none", 1: "40-bit", 3: "128-bit", 5: "AES"},
+                names=PRIVACY_NAMES,
                 checks={
                     "privacy_level": (
-                        "privacy_level > 5 or privacy_level == 2 or privacy_level == 4 "
-                        "or (privacy_level == 0 and has(user_flags, 0x80000) and has(security_flags, 32))"
+                        f"{_none_of('privacy_level', PRIVACY_NAMES)} or (privacy_level == 0 "
+                        f"and has(user_flags, 0x80000) and has(security_flags, {BODY_ENCRYPTED:#x}))"
                     ),
                 },
                 default=0,
             ),
-            Field("HashAlgorithm", "u32", 44, "hash_algorithm", "HashAlgorithm", names=_HASHES, default=0x8004),
             Field(
-                "EncryptionAlgorithm", "u32", 48, "encryption_algorithm", "EncryptionAlgorithm", names=_CIPHERS,
-                default=0x6801,
+                "HashAlgorithm", "u32", 44, "hash_algorithm", "HashAlgorithm", names=HASHES,
+                checks={"hash_algorithm": _none_of("hash_algorithm", HASHES)}, default=SHA_1,
+            ),
+            Field(
+                "EncryptionAlgorithm", "u32", 48, "encryption_algorithm", "EncryptionAlgorithm", names=CIPHERS,
+                checks={
+                    "encryption_algorithm": (
+                        f"{_none_of('encryption_algorithm', CIPHERS)} "
+                        f"or (not ({_none_of('encryption_algorithm', _AES)}) "
+                        "and (privacy_level == 1 or privacy_level == 3)) "
+                        f"or (not ({_none_of('encryption_algorithm', (RC2, RC4))}) and privacy_level == 5)"
+                    ),
+                },
+                default=RC4,
             ),
             Field("ExtensionSize", "u32", 52, id="extension_size"),
             Field(
@@ -392,6 +447,7 @@ MESSAGE_HEADERS = (
         ),
         when="has(user_flags, 0x200000)",
         presence="HAS_PROPERTIES",
+        faults=("MessagePropertiesHeader",),
     ),
     Header("", (Field("MessagePropertiesHeader padding", "pad", when="position < packet_size"),)),
     Header(
@@ -399,11 +455,15 @@ MESSAGE_HEADERS = (
         (
             Field(
                 "DebugHeader.Flags", "u16", 0, id="debug_flags",
-                checks={"reserved_flags": "bits(debug_flags, 2, 14) > 0"},
+                checks={
+                    "bad_flag": "bits(debug_flags, 0, 2) > 1",
+                    "reserved_flags": f"has(debug_flags, {RESERVED_DEBUG:#x})",
+                },
             ),
             Field("DebugHeader.Reserved", "u16", 2),
         ),
         when="has(base_flags, 0x20)",
+        faults=("DebugHeader",),
     ),
     Header(
         "DEBUG_QUEUE",
@@ -416,7 +476,15 @@ MESSAGE_HEADERS = (
         when="has(base_flags, 0x20) and bits(debug_flags, 0, 2) == 1",
         presence="HAS_DEBUG_QUEUE",
     ),
-    Header("", (Field("further headers", "bytes", when="position < packet_size", size="packet_size - position"),)),
+    Header(
+        "",
+        (
+            Field(
+                "further headers", "bytes", when="position < packet_size", size="packet_size - position",
+                faults=("SRMPEnvelopeHeader.DataLength",),
+            ),
+        ),
+    ),
     Header(
         "",
         (
@@ -442,6 +510,10 @@ MESSAGE_HEADERS = (
             ),
         ),
         presence="HAS_COMPOUND",
+        faults=(
+            "CompoundMessageHeader", "CompoundMessageHeader.HttpBodySize", "CompoundMessageHeader.MessageBodySize",
+            "CompoundMessageHeader.MessageBodyOffset",
+        ),
     ),
     Header(
         "",
@@ -456,6 +528,7 @@ MESSAGE_HEADERS = (
             ),
         ),
         presence="HAS_SOAP",
+        faults=("SoapHeader", "SoapHeader.Header", "SoapBody", "SoapBody.Body"),
     ),
     Header(
         "",
@@ -478,6 +551,10 @@ MESSAGE_HEADERS = (
             ),
         ),
         presence="HAS_MULTI_QUEUE",
+        faults=(
+            *[f"{name}{part}" for name in _QUEUE_LISTS for part in ("", ".HeaderSize", ".HeaderID", ".FormatNameList")],
+            "MQFSignatureHeader", "MQFSignatureHeader.ID", "MQFSignatureHeader.Signature",
+        ),
     ),
     Header(
         "SESSION",
@@ -488,6 +565,7 @@ MESSAGE_HEADERS = (
         ),
         when="has(base_flags, 0x10)",
         presence="HAS_SESSION",
+        faults=("SessionHeader",),
     ),
     Header(
         "ACKNOWLEDGED",

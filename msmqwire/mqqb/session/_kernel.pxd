@@ -13,34 +13,21 @@ from libc.stdint cimport uint8_t, uint32_t
 from msmqwire.columns._batch cimport DECODED
 from msmqwire.mqqb._kernel cimport (
     ACK_TIMEOUT_AT, BASE_HEADER_FLAGS_AT, CONNECTION_PARAMETERS, CONNECTION_PARAMETERS_RESERVED_AT, ESTABLISH,
-    ESTABLISH_CONNECTION, ESTABLISH_CONNECTION_RESERVED_AT, FLAG_DEBUG, FLAG_TRACING, FOR_EVER, HAS_TRAILING_BYTES,
-    HAS_WINDOW, INTERNAL_HEADER_FLAGS_AT, INTERNAL_HEADER_RESERVED_AT, IS_ESTABLISH, IS_PACKET, IS_PARAMETERS, IS_PING,
-    IS_SESSION_ACK, KIND, OPERATING_SYSTEM_AT, PARAMETERS, PING, PINGED, PING_SIGNATURE_AT, REFUSED, RESERVED_BASE,
-    RESERVED_INTERNAL, RESERVED_SYSTEM, SESSION, SESSION_ACK, SESSION_HEADER_WINDOW_SIZE_AT, SIGNATURE_AT,
-    TIME_TO_REACH_QUEUE_AT, WINDOW, WINDOW_SIZE_AT, Field, Packet, clear_packet, first_extra_byte, read_base_header,
-    set_trailing,
+    ESTABLISH_CONNECTION, ESTABLISH_CONNECTION_RESERVED_AT, FLAG_DEBUG, FLAG_TRACING, FOR_EVER, HAS_KIND,
+    HAS_TRAILING_BYTES, HAS_WINDOW, INTERNAL, INTERNAL_HEADER_FLAGS_AT, IS_ESTABLISH, IS_PACKET, IS_PARAMETERS, IS_PING,
+    IS_SESSION_ACK, KIND, LARGEST_ACK_TIMEOUT, LEAST_ACK_TIMEOUT, LEAST_RECOVERABLE_ACK_TIMEOUT, OPERATING_SYSTEM_AT,
+    PARAMETERS, PING, PINGED, PING_SIGNATURE, PING_SIGNATURE_AT, REFUSED, RESERVED_BASE, RESERVED_INTERNAL,
+    RESERVED_SYSTEM, RESIDENT_SYSTEM, SESSION, SESSION_ACK, SESSION_HEADER_WINDOW_SIZE_AT, SIGNATURE_AT,
+    TIME_TO_REACH_QUEUE_AT, WINDOW, WINDOW_SIZE_AT, Field, Packet, SessionKind, clear_packet, first_extra_byte,
+    lacks_end, read_base_header, set_trailing,
 )
 from msmqwire.mqqb.framing cimport (
     BASE_HEADER_SIZE, FLAG_INTERNAL, FLAG_SESSION, PACKET_SIGNATURE, SESSION_HEADER_SIZE
 )
+from msmqwire.mqqb.session._generated cimport *
 from msmqwire.wire.cursor cimport load_u16, load_u32
 from msmqwire.wire._fault cimport BAD_FLAG, BAD_SIGNATURE, BAD_SIZE, BAD_TYPE, TRUNCATED, Fault, set_fault
 from msmqwire.wire._transport cimport Transport
-
-
-# --- Written by `make build` from rules.py; do not edit ---
-# Bits of the column ``violations`` of sessions
-cdef enum SessionViolation:
-    TRAILING_BYTES = 1 << 0
-    TIMEOUT_RANGE = 1 << 1
-    OPERATING_SYSTEM = 1 << 2
-    TIME_TO_REACH_QUEUE = 1 << 3
-    RESERVED_FLAGS = 1 << 4
-    RESERVED_NONZERO = 1 << 5
-    CONNECTION_REFUSED = 1 << 6
-    MESSAGE_FLAGS = 1 << 7
-    WINDOW_SIZE = 1 << 8
-# --- End of the written part ---
 
 
 # InternalHeader.Flags: PT in four bits, then CS
@@ -54,18 +41,18 @@ cdef enum InternalPacket:
 cdef enum:
     INTERNAL_HEADER_SIZE = 4
     INTERNAL_FIXED_SIZE = 20       # with the BaseHeader
+    INTERNAL_FLAGS_AT = BASE_HEADER_SIZE + INTERNAL_HEADER_FLAGS_AT
     ESTABLISH_SIZE = 552
     PARAMETERS_SIZE = 12
     PING_SIZE = 24
-    PING_SIGNATURE = 0x5548
+    PING_REFUSED = 1 << 1          # Flags.RF
     LARGEST_SESSION = 576          # an EstablishConnection packet has 572
-    RESIDENT_SYSTEM = 0x10         # OperatingSystem.RE
 
-# Timeouts of ConnectionParametersHeader in milliseconds
-cdef enum:
-    LEAST_RECOVERABLE_ACK_TIMEOUT = 0x1F4
-    LEAST_ACK_TIMEOUT = 0x4E20
-    LARGEST_ACK_TIMEOUT = 0x1D4C0
+
+cdef inline void note_kind(Packet* packet, SessionKind kind, uint32_t refused) noexcept nogil:
+    packet.codes[KIND] = kind
+    packet.codes[REFUSED] = refused != 0
+    packet.presence |= HAS_KIND
 
 
 cdef inline bint is_ping(const uint8_t* data, size_t size, uint32_t transport) noexcept nogil:
@@ -75,9 +62,13 @@ cdef inline bint is_ping(const uint8_t* data, size_t size, uint32_t transport) n
     return transport == Transport.UDP
 
 
-cdef inline int read_ping(const uint8_t* data, size_t size, bint strict, Packet* packet, Fault* fault) noexcept nogil:
+cdef inline int read_ping(
+    const uint8_t* data, size_t size, size_t lost, bint strict, Packet* packet, Fault* fault
+) noexcept nogil:
     """A Ping packet: [MS-MQQB] 2.2.7."""
-    if size < PING_SIZE:
+    if size < PING_SIZE and (not lost or size < 4 or load_u16(data + PING_SIGNATURE_AT) == PING_SIGNATURE):
+        if size:
+            note_kind(packet, PING, data[0] & PING_REFUSED)
         return set_fault(fault, TRUNCATED, Field.Ping, 0, PING_SIZE, size)
     if load_u16(data + PING_SIGNATURE_AT) != PING_SIGNATURE:
         return set_fault(
@@ -92,8 +83,7 @@ cdef inline int read_ping(const uint8_t* data, size_t size, bint strict, Packet*
         set_trailing(packet, PING_SIZE, size)
         if strict:
             return set_fault(fault, BAD_SIZE, Field.Ping, PING_SIZE, PING_SIZE, size)
-    packet.codes[KIND] = PING
-    packet.codes[REFUSED] = data[0] >> 1 & 1
+    note_kind(packet, PING, data[0] & PING_REFUSED)
     packet.sections[PINGED] = data
     packet.presence |= DECODED | IS_PING
     return 0
@@ -105,7 +95,6 @@ cdef inline int read_establish(const uint8_t* data, size_t left, Packet* packet,
         return set_fault(
             fault, TRUNCATED, Field.EstablishConnectionHeader, INTERNAL_FIXED_SIZE, ESTABLISH_SIZE, left
         )
-    packet.codes[KIND] = ESTABLISH_CONNECTION
     packet.sections[ESTABLISH] = data
     packet.presence |= IS_ESTABLISH
     packet.end = INTERNAL_FIXED_SIZE + ESTABLISH_SIZE
@@ -126,7 +115,6 @@ cdef inline int read_parameters(const uint8_t* data, size_t left, Packet* packet
         return set_fault(
             fault, TRUNCATED, Field.ConnectionParametersHeader, INTERNAL_FIXED_SIZE, PARAMETERS_SIZE, left
         )
-    packet.codes[KIND] = CONNECTION_PARAMETERS
     packet.sections[PARAMETERS] = data
     packet.sections[WINDOW] = data + WINDOW_SIZE_AT
     packet.presence |= IS_PARAMETERS | HAS_WINDOW
@@ -151,7 +139,6 @@ cdef inline int read_session_ack(
         return set_fault(fault, BAD_FLAG, Field.BaseHeader_Flags, BASE_HEADER_FLAGS_AT, 0, flags)
     if left < SESSION_HEADER_SIZE:
         return set_fault(fault, TRUNCATED, Field.SessionHeader, INTERNAL_FIXED_SIZE, SESSION_HEADER_SIZE, left)
-    packet.codes[KIND] = SESSION_ACK
     packet.sections[SESSION] = data
     packet.sections[WINDOW] = data + SESSION_HEADER_WINDOW_SIZE_AT
     packet.presence |= IS_SESSION_ACK | HAS_WINDOW
@@ -162,7 +149,7 @@ cdef inline int read_session_ack(
 
 
 cdef inline int read_internal(
-    const uint8_t* data, size_t size, bint strict, Packet* packet, Fault* fault
+    const uint8_t* data, size_t size, size_t lost, bint strict, Packet* packet, Fault* fault
 ) noexcept nogil:
     """A packet with InternalHeader: [MS-MQQB] 2.2.1."""
     cdef size_t packet_size
@@ -172,33 +159,38 @@ cdef inline int read_internal(
     cdef uint32_t flags
     cdef uint32_t packet_type
     cdef int status
-    if read_base_header(data, size, packet, fault) != 0:
+    if read_base_header(data, size, lost, packet, fault) != 0:
         return -1
     packet_size = packet.size
     base_flags = load_u16(data + BASE_HEADER_FLAGS_AT)
     if not base_flags & FLAG_INTERNAL:
         return set_fault(fault, BAD_TYPE, Field.BaseHeader_Flags, BASE_HEADER_FLAGS_AT, 0, base_flags)
-    left = packet_size - BASE_HEADER_SIZE
+    left = min(size, packet_size) - BASE_HEADER_SIZE
     if left < INTERNAL_HEADER_SIZE:
         return set_fault(fault, TRUNCATED, Field.InternalHeader, BASE_HEADER_SIZE, INTERNAL_HEADER_SIZE, left)
     left -= INTERNAL_HEADER_SIZE
-    flags = load_u16(data + INTERNAL_HEADER_FLAGS_AT)
+    packet.sections[INTERNAL] = data + BASE_HEADER_SIZE
+    flags = load_u16(packet.sections[INTERNAL] + INTERNAL_HEADER_FLAGS_AT)
     packet_type = flags & PACKET_TYPE_BITS
-    packet.presence = IS_PACKET
+    packet.presence |= IS_PACKET
     if packet_type == PACKET_ESTABLISH:
+        note_kind(packet, ESTABLISH_CONNECTION, flags & PACKET_REFUSED)
         status = read_establish(data + INTERNAL_FIXED_SIZE, left, packet, fault)
     elif packet_type == PACKET_PARAMETERS:
+        note_kind(packet, CONNECTION_PARAMETERS, flags & PACKET_REFUSED)
         status = read_parameters(data + INTERNAL_FIXED_SIZE, left, packet, fault)
     elif packet_type == PACKET_SESSION_ACK:
+        note_kind(packet, SESSION_ACK, flags & PACKET_REFUSED)
         status = read_session_ack(data + INTERNAL_FIXED_SIZE, left, base_flags, packet, fault)
     else:
-        return set_fault(fault, BAD_TYPE, Field.InternalHeader_Flags, INTERNAL_HEADER_FLAGS_AT, 0, flags)
+        return set_fault(fault, BAD_TYPE, Field.InternalHeader_Flags, INTERNAL_FLAGS_AT, 0, flags)
     if status != 0:
         return -1
-    packet.codes[REFUSED] = (flags & PACKET_REFUSED) != 0
+    if packet.extent > size:
+        return lacks_end(packet, size, fault)
     if packet_type == PACKET_SESSION_ACK and flags & PACKET_REFUSED:
         packet.violations |= CONNECTION_REFUSED
-    if load_u16(data + INTERNAL_HEADER_RESERVED_AT):
+    if load_u16(packet.sections[INTERNAL]):
         packet.violations |= RESERVED_NONZERO
     if base_flags & (FLAG_DEBUG | FLAG_TRACING) or (packet_type != PACKET_SESSION_ACK and base_flags & FLAG_SESSION):
         packet.violations |= MESSAGE_FLAGS
@@ -217,14 +209,21 @@ cdef inline int read_internal(
     return 0
 
 
+cdef inline int read_captured_session(
+    const uint8_t* data, size_t size, size_t lost, uint32_t transport, bint strict, Packet* packet, Fault* fault
+) noexcept nogil:
+    """As ``read_session``, of a packet that had ``lost`` bytes after those that are there."""
+    clear_packet(packet)
+    if is_ping(data, size, transport):
+        return read_ping(data, size, lost, strict, packet, fault)
+    return read_internal(data, size, lost, strict, packet, fault)
+
+
 cdef inline int read_session(
     const uint8_t* data, size_t size, uint32_t transport, bint strict, Packet* packet, Fault* fault
 ) noexcept nogil:
     """One packet of a session, or a ping. 0, or -1 with ``fault`` set."""
-    clear_packet(packet)
-    if is_ping(data, size, transport):
-        return read_ping(data, size, strict, packet, fault)
-    return read_internal(data, size, strict, packet, fault)
+    return read_captured_session(data, size, 0, transport, strict, packet, fault)
 
 
 cdef size_t write_session(const Packet* packet, uint8_t* target) noexcept nogil

@@ -14,7 +14,6 @@ from msmqwire.wire.cursor cimport load_u16, store_u16
 cdef enum:
     SESSION_PRIORITY = 3    # PR of BaseHeader.Flags, which has no meaning in a session
     PING_KEPT = 1           # bits of Ping.Flags
-    PING_REFUSED = 2
 
 
 cdef size_t write_session(const Packet* packet, uint8_t* target) noexcept nogil:
@@ -48,6 +47,6 @@ cdef size_t write_session(const Packet* packet, uint8_t* target) noexcept nogil:
     if packet.codes[REFUSED]:
         internal |= PACKET_REFUSED
     put_base_header(target, base, <size_t>(end - target), FOR_EVER)
-    store_u16(target + INTERNAL_HEADER_RESERVED_AT, 0)
-    store_u16(target + INTERNAL_HEADER_FLAGS_AT, internal)
+    store_u16(target + BASE_HEADER_SIZE, 0)
+    store_u16(target + INTERNAL_FLAGS_AT, internal)
     return <size_t>(end - target)

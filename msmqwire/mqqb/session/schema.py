@@ -1,13 +1,25 @@
 """The fields of pings and of the packets of sessions, by the headers that they stand in: [MS-MQQB] 2.2.
 
-``make build`` writes the enumerations of ``_kernel.pxd`` from these rows.
+``make build`` writes ``mqqb/_generated.pxd`` from these rows.
 """
 
 from __future__ import annotations
 
 from msmqwire.columns.fields import Field, Header
 from msmqwire.columns.schema import BOOL, BYTES, Enumeration
+from msmqwire.mqqb.framing import LARGEST_PACKET
 from msmqwire.mqqb.message.schema import BASE_START, WINDOW_SIZE, session_fields
+from msmqwire.mqqb.numbers import (
+    FOR_EVER,
+    LARGEST_ACK_TIMEOUT,
+    LEAST_ACK_TIMEOUT,
+    LEAST_RECOVERABLE_ACK_TIMEOUT,
+    PING_SIGNATURE,
+    RESERVED_BASE,
+    RESERVED_INTERNAL,
+    RESERVED_SYSTEM,
+    RESIDENT_SYSTEM,
+)
 from msmqwire.wire.guids import NIL
 
 SESSION_KINDS = ("ping", "establish_connection", "connection_parameters", "session_ack")
@@ -18,6 +30,7 @@ SESSION_HEADERS = (
         (
             Field("", column="kind", about="which packet", shown=Enumeration(SESSION_KINDS), store="codes.KIND"),
         ),
+        presence="HAS_KIND",
     ),
     Header(
         "BASE",
@@ -25,44 +38,53 @@ SESSION_HEADERS = (
             *BASE_START,
             Field(
                 "PacketSize", "u32", 8, "packet_size", "PacketSize; null for a ping",
-                checks={"too_large": "packet_size > 0x400000"},
+                checks={"too_large": f"packet_size > {LARGEST_PACKET:#x}"},
             ),
             Field(
                 "BaseHeader.Flags", "u16", 2, "base_flags", "BaseHeader.Flags as received",
                 checks={
-                    "reserved_flags": "bits(base_flags, 6, 2) > 0 or bits(base_flags, 9, 7) > 0",
+                    "bad_type": "not has(base_flags, 8)",
+                    "reserved_flags": f"has(base_flags, {RESERVED_BASE:#x})",
                     "message_flags": "has(base_flags, 0x20) or has(base_flags, 0x100)",
                 },
             ),
             Field(
                 "TimeToReachQueue", "u32", 12, id="time_to_reach_queue", time="s",
-                checks={"time_to_reach_queue": "time_to_reach_queue < 0xFFFFFFFF"},
-            ),
-            Field(
-                "InternalHeader.Reserved", "u16", 16, id="internal_reserved",
-                checks={"reserved_nonzero": "internal_reserved > 0"},
-            ),
-            Field(
-                "InternalHeader.Flags", "u16", 18, "internal_flags", "InternalHeader.Flags as received",
-                checks={
-                    "bad_type": "bits(internal_flags, 0, 4) == 0 or bits(internal_flags, 0, 4) > 3",
-                    "reserved_flags": "bits(internal_flags, 5, 11) > 0",
-                    "message_flags": "has(base_flags, 0x10) and not (bits(internal_flags, 0, 4) == 1)",
-                    "connection_refused": "bits(internal_flags, 0, 4) == 1 and has(internal_flags, 16)",
-                },
+                checks={"time_to_reach_queue": f"time_to_reach_queue < {FOR_EVER:#x}"},
             ),
             Field("PR", "bits", 2, bits=(0, 3)),
             Field("IN", "bits", 2, bits=(3, 1)),
             Field("SH", "bits", 2, bits=(4, 1)),
             Field("DH", "bits", 2, bits=(5, 1)),
             Field("TR", "bits", 2, bits=(8, 1)),
-            Field(
-                "PT", "bits", 18, bits=(0, 4),
-                names={1: "SessionAck", 2: "EstablishConnection", 3: "ConnectionParameters"},
-            ),
-            Field("CS", "bits", 18, bits=(4, 1)),
         ),
         presence="IS_PACKET",
+        faults=("BaseHeader",),
+    ),
+    Header(
+        "INTERNAL",
+        (
+            Field(
+                "InternalHeader.Reserved", "u16", 0, id="internal_reserved",
+                checks={"reserved_nonzero": "internal_reserved > 0"},
+            ),
+            Field(
+                "InternalHeader.Flags", "u16", 2, "internal_flags", "InternalHeader.Flags as received",
+                checks={
+                    "bad_type": "bits(internal_flags, 0, 4) == 0 or bits(internal_flags, 0, 4) > 3",
+                    "reserved_flags": f"has(internal_flags, {RESERVED_INTERNAL:#x})",
+                    "message_flags": "has(base_flags, 0x10) and not (bits(internal_flags, 0, 4) == 1)",
+                    "connection_refused": "bits(internal_flags, 0, 4) == 1 and has(internal_flags, 16)",
+                },
+            ),
+            Field(
+                "PT", "bits", 2, bits=(0, 4),
+                names={1: "SessionAck", 2: "EstablishConnection", 3: "ConnectionParameters"},
+            ),
+            Field("CS", "bits", 2, bits=(4, 1)),
+        ),
+        presence="IS_PACKET",
+        faults=("InternalHeader",),
     ),
     Header(
         "PINGED",
@@ -74,11 +96,15 @@ SESSION_HEADERS = (
                 default=False,
             ),
             Field("Ping.Flags", "u16", 0, id="flags"),
-            Field("Ping.Signature", "u16", 2, id="signature", checks={"bad_signature": "not (signature == 0x5548)"}),
+            Field(
+                "Ping.Signature", "u16", 2, id="signature",
+                checks={"bad_signature": f"not (signature == {PING_SIGNATURE:#x})"},
+            ),
             Field("RF", "bits", 0, bits=(1, 1)),
         ),
         presence="IS_PING",
         layout="ping",
+        faults=("Ping",),
     ),
     Header(
         "",
@@ -88,6 +114,7 @@ SESSION_HEADERS = (
                 store="codes.REFUSED", default=False,
             ),
         ),
+        presence="HAS_KIND",
     ),
     Header(
         "ESTABLISH",
@@ -100,8 +127,8 @@ SESSION_HEADERS = (
             Field(
                 "OperatingSystem", "u16", 36, "operating_system", "connection: OperatingSystem",
                 checks={
-                    "operating_system": "not (bits(operating_system, 0, 8) == 0x10)",
-                    "reserved_flags": "bits(operating_system, 11, 5) > 0",
+                    "operating_system": f"not (bits(operating_system, 0, 8) == {RESIDENT_SYSTEM:#x})",
+                    "reserved_flags": f"has(operating_system, {RESERVED_SYSTEM:#x})",
                 },
                 default=0x0310,
             ),
@@ -117,6 +144,7 @@ SESSION_HEADERS = (
         ),
         when="bits(internal_flags, 0, 4) == 2",
         presence="IS_ESTABLISH",
+        faults=("EstablishConnectionHeader",),
     ),
     Header(
         "PARAMETERS",
@@ -129,8 +157,9 @@ SESSION_HEADERS = (
                 "AckTimeout", "u32", 4, "ack_timeout", "parameters: AckTimeout in milliseconds", time="ms",
                 checks={
                     "timeout_range": (
-                        "recoverable_ack_timeout < 0x1F4 or recoverable_ack_timeout > 0x1D4C0 "
-                        "or ack_timeout < 0x4E20 or ack_timeout > 0x1D4C0"
+                        f"recoverable_ack_timeout < {LEAST_RECOVERABLE_ACK_TIMEOUT:#x} "
+                        f"or recoverable_ack_timeout > {LARGEST_ACK_TIMEOUT:#x} "
+                        f"or ack_timeout < {LEAST_ACK_TIMEOUT:#x} or ack_timeout > {LARGEST_ACK_TIMEOUT:#x}"
                     ),
                 },
             ),
@@ -142,6 +171,7 @@ SESSION_HEADERS = (
         ),
         when="bits(internal_flags, 0, 4) == 3",
         presence="IS_PARAMETERS",
+        faults=("ConnectionParametersHeader",),
     ),
     Header(
         "WINDOW",
@@ -159,6 +189,7 @@ SESSION_HEADERS = (
         ),
         when="bits(internal_flags, 0, 4) == 1",
         presence="IS_SESSION_ACK",
+        faults=("SessionHeader",),
     ),
     Header(
         "",
