@@ -490,7 +490,8 @@ cdef class FileReader:
         else:
             block.capture = prepare(self.pool.table, block.payloads, self.pool.columns, columns)
         block.capture.payloads = self.pool.nothing  # rows of capture columns can be kept without their payloads
-        block.capture.own_names["file"] = (self.name, *[self.streams.files[rows.files[i]] for i in range(rows.file_count)])
+        names = [self.streams.files[rows.files[i]] for i in range(rows.file_count)]
+        block.capture.own_names["file"] = (self.name, *names)
         paths = tuple([encapsulation_names(rows.paths[i]) for i in range(rows.path_count)])
         block.capture.own_names["encapsulation"] = paths
         block.others = allocate(rows.other_count * sizeof(uint32_t))

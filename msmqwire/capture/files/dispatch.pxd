@@ -13,7 +13,7 @@ from msmqwire.capture.frames._frame cimport (
 from msmqwire.capture.frames._layers cimport (
     FOUND, LINK_ETHERNET, OTHER, PART, UDP_HEADER, UNREAD, UNSUPPORTED_ENCAPSULATION,
     UNSUPPORTED_LINK, Packet, Ports, find_in_datagram, find_packet, may_be_tunnel, may_be_unread, plain_datagram,
-    plain_segment, wanted,
+    plain_segment, take_plain_segment, wanted,
 )
 from msmqwire.capture.frames._rows cimport (
     MOST_ASSEMBLED, MOST_PATHS, Rows, is_wanted, keep_memory, note_lost, note_transport, put_row,
@@ -184,14 +184,19 @@ cdef inline bint take_general(
 ) noexcept nogil:
     """Take any frame: add its rows, or count it; false if the rows are full."""
     cdef Packet found
+    cdef size_t header
+    cdef size_t length = 0
     cdef int status
     if columns and wire_unlikely(rows.frames_only):
         take_frame(frame, ports, rows, counts)
         return True
-    if frame.link == LINK_ETHERNET and plain_segment(frame.data, frame.size, &found):
-        if wanted(ports.tcp, found.header):
+    header = plain_segment(frame.data, frame.size, &length) if frame.link == LINK_ETHERNET else 0
+    if header:
+        if wanted(ports.tcp, frame.data + 34):
+            take_plain_segment(frame.data, header, length, &found)
             return take_segment(streams, frame, &found, rows, counts)
-        if wire_unlikely(may_be_unread(&found)):
+        if wire_unlikely(may_be_unread(frame.data + 34 + header, length)):
+            take_plain_segment(frame.data, header, length, &found)
             note_unread(streams, &found, counts)
         counts.sums.other += 1
         return True

@@ -446,7 +446,7 @@ cdef int read_other_tcp(const Layer* layer, Packet* found) noexcept nogil:
     found.header = tcp
     found.payload = tcp + header
     found.size = space - header
-    return UNREAD if may_be_unread(found) else OTHER
+    return UNREAD if may_be_unread(found.payload, found.size) else OTHER
 
 
 cdef int read_pgm(const Layer* layer, Packet* found) noexcept nogil:

@@ -5,7 +5,7 @@ from libc.stdint cimport uint8_t, uint32_t
 
 from msmqwire.capture.frames._fragments cimport Datagram, Part
 from msmqwire.capture.frames._frame cimport Ends
-from msmqwire.wire.cursor cimport load_u16
+from msmqwire.wire.cursor cimport load_u16, load_u32
 from msmqwire.wire.simd cimport wire_bswap16
 
 # Values of EtherType. Below 0x0600 it is a length (IEEE 802.3); Linux has numbers of its own for two kinds of those.
@@ -26,6 +26,12 @@ cdef enum:
     TCP_PROTOCOL = 6
     UDP_PROTOCOL = 17
     PGM_PROTOCOL = 113
+
+
+# As little-endian numbers
+cdef enum:
+    SIGNATURE = 0x524F494C  # "LIOR"
+    POST = 0x54534F50
 
 
 # A UDP datagram, a TCP segment or an IPX packet in a frame.
@@ -69,12 +75,14 @@ cdef enum:
     PLAIN_SPACE = 65536 + 14 - 42  # the longest IP packet after its link header, and one byte
 
 
-cdef inline bint may_be_unread(const Packet* found) noexcept nogil:
-    """Whether a segment may be of a stream of MSMQ that is not read: one in sixteen others may as well.
+cdef inline bint may_be_unread(const uint8_t* data, size_t size) noexcept nogil:
+    """Whether a segment may be of a stream of MSMQ that is not read: a packet, a call of RPC, or a request of HTTP.
 
-    Its first byte is that of a packet (0x10), of RPC (5) or of a request of HTTP ("P"), which has the same low bits.
+    Their first bytes are 0x10, 5 and "P", of which the first and the last have the same low bits.
     """
-    return found.size >= 16 and <uint32_t>0x10020 >> (found.payload[0] & 31) & 1
+    if size < 16 or not <uint32_t>0x10020 >> (data[0] & 31) & 1:
+        return False
+    return load_u32(data + 4) == SIGNATURE or load_u16(data) == 5 or load_u32(data) == POST
 
 
 cdef inline size_t network_u16(const uint8_t* source) noexcept nogil:

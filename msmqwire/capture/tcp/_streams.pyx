@@ -491,7 +491,7 @@ cdef bint finish_streams(Streams* streams, Rows* rows, Counts* counts) noexcept 
             return False
         drop_unanswered(streams, flow, counts)
         remove_flow(&streams.table, flow)
-    while streams.connections.oldest != NO_FLOW:
+    while streams.connections.count:
         if not has_room(rows, 0):
             return False
         end_connection(streams, &streams.connections.entries[streams.connections.oldest], rows, counts)
