@@ -44,7 +44,7 @@ def payload(kind: Format, data: bytes) -> None:
     packet = kind.assert_agrees(data, **way) if alone else kind.read(data, **way)
     batch = kind.decode_batch([data], **way)
     entry = batch.fault(0)
-    assert (entry and tuple(entry)) == (tuple(packet) if isinstance(packet, Fault) else None), way
+    assert (entry and tuple(entry[:3])) == (tuple(packet) if isinstance(packet, Fault) else None), way
     # All columns take fifty times as long as all the rest: they are for one input in many
     if sum(data) % 1024 < 2:
         assert_columns(batch, kind.expected([data], **way))

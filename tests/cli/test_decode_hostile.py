@@ -111,7 +111,7 @@ def test_names_of_files_do_not_steer_a_terminal(tmp_path: Path) -> None:
         assert done.returncode == 2
         assert not steering(done.stdout.decode())
         assert not steering(done.stderr.decode())
-        assert done.stderr.decode().count("\n") == 3  # counts, bytes skipped, where
+        assert done.stderr.decode().count("\n") == 4  # frames, rows, bytes skipped, where
     assert from_json(msmqwire("decode", path, "--table", "topology").stdout) == expected_rows(path)
     done = msmqwire("decode", tmp_path / "\x1b[31m")
     assert done.returncode == 1

@@ -236,7 +236,12 @@ def test_a_table_of_a_catalog_with_columns_is_refused(spark: SparkSession) -> No
 @pytest.mark.parametrize(
     ("path", "schema", "options", "message"),
     [
-        (LOCAL, None, {"tables": "topology"}, "tables: no such option; there are table, ports, addresses, since"),
+        (
+            LOCAL,
+            None,
+            {"tables": "topology"},
+            "tables: no such option; there are table, ports, copies, addresses, since",
+        ),
         ("/no/capture.pcap", None, {}, "/no/capture.pcap: there is no such file or folder"),
         ("gopher://host/captures", None, {}, "gopher://host: Protocol not known: gopher"),
         (str(EXAMPLES / "*.nothing"), None, {}, r"no capture matches '.*\.nothing'"),

@@ -61,7 +61,7 @@ def test_sizes(text: str, size: int) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"tables": "topology"}, "^tables: no such option; there are table, ports, addresses, since"),
+        ({"tables": "topology"}, "^tables: no such option; there are table, ports, copies, addresses, since"),
         ({"columnNameOfCorruptRecord": "bad"}, "^columnNameOfCorruptRecord: no such option; the column fault"),
         ({"modifiedAfter": "noon"}, "modifiedAfter='noon' is not an ISO 8601 time"),
         ({"table": "queues"}, "table='queues' is not one of topology"),

@@ -67,7 +67,9 @@ def test_every_table_and_the_counts_add_up(spark: SparkSession, tmp_path: Path) 
     source = spark.read.format("msmq").load(CAPTURES)
     assert lakes.read(spark, lake, "topology").drop("day", "capture").schema == source.schema
     faulty = [row for row in read(lake).to_pylist() if row["fault"]]
-    assert read(lake, "faults", ["file", "frame", "table", "code", "field", "offset"]).to_pylist() == [
+    assert read(
+        lake, "faults", ["file", "frame", "table", "code", "field", "offset", "value", "needed"]
+    ).to_pylist() == [
         {"file": row["file"], "frame": row["frame"], "table": "topology", **row["fault"]} for row in faulty
     ]
     local, other, whole, cut = (accounts(lake)[source] for source in sources)

@@ -7,7 +7,7 @@ from functools import cache
 import pyarrow as pa
 
 from msmqwire.capture import CAPTURE, TABLES
-from msmqwire.columns.schema import UINT32, Column, Enumeration
+from msmqwire.columns.schema import INT64, UINT32, Column, Enumeration
 from msmqwire.spark.lake.accounting import ACCOUNTING
 from msmqwire.spark.schema import SparkColumn, arrow_schema, spark_columns, table_columns
 
@@ -22,6 +22,8 @@ FAULTS = spark_columns(
         Column("code", Enumeration(), "what is wrong"),
         Column("field", Enumeration(), "where, by its name in the specification"),
         Column("offset", UINT32, "byte offset in the payload"),
+        Column("value", INT64, "the number that was read; null where the fault is of none"),
+        Column("needed", INT64, "the number that is needed; null where the fault is of none"),
     )
 )
 

@@ -398,7 +398,7 @@ class CaptureSplitter:
 def fault_rows(batch: pa.RecordBatch, table: str) -> pa.RecordBatch:
     """The rows of ``faults`` for those of ``table`` that have one."""
     faulty = batch.filter(batch.column("fault").is_valid())
-    for name in ("code", "field", "offset"):
+    for name in ("code", "field", "offset", "value", "needed"):
         faulty = faulty.append_column(name, pc.struct_field(faulty.column("fault"), name))
     faulty = faulty.append_column("table", strings([table] * len(faulty)))
     return faulty.select(list(dict.fromkeys(column.source for column in FAULTS)))
