@@ -42,7 +42,7 @@ cdef struct Source:
     uint8_t absent      # every byte of the column in a row without a value: 0, of enumerations 0xFF
     uint8_t filled
     uint8_t* column
-    size_t known        # rows at the start of the column, perhaps of an earlier decoding, all of whose bytes are ``filled``
+    size_t known        # rows at the start of the column, perhaps of an earlier decoding, whose bytes are ``filled``
 
 
 # The items of a list column: one buffer for each member

@@ -19,8 +19,8 @@ from msmqwire.columns._layout cimport Layout, Source, field_of, largest_number, 
 from msmqwire.columns._payloads cimport bytes_of
 from msmqwire.mqqb.message._bodies cimport format_and_text
 from msmqwire.mqqb._kernel cimport (
-    ADMIN_QUEUE, DESTINATION_QUEUE, EXTENSION_DATA, HAS_ADMIN, HAS_DESTINATION, HAS_MULTI_QUEUE, HAS_PROPERTIES, HAS_RESPONSE_CODE,
-    LARGEST_LABEL, QUEUE_COUNT, RESPONSE_QUEUE, USER, Packet, clear_draft,
+    ADMIN_QUEUE, DESTINATION_QUEUE, EXTENSION_DATA, HAS_ADMIN, HAS_DESTINATION, HAS_MULTI_QUEUE, HAS_PROPERTIES,
+    HAS_RESPONSE_CODE, LARGEST_LABEL, QUEUE_COUNT, RESPONSE_QUEUE, USER, Packet, clear_draft,
 )
 from msmqwire.mqqb.message._kernel cimport largest_message, read_message, write_message
 from msmqwire.mqqb.message._queues cimport (

@@ -12,7 +12,8 @@ from msmqwire.columns._encoded cimport (
 from msmqwire.columns._layout cimport find_columns
 from msmqwire.columns.payload_table cimport PayloadTable, payload_at
 from msmqwire.mqsd._kernel cimport (
-    CLOSING_SIZE, DIRECTORY_SERVICE_SERVER_SIZE_AT, FLAGS_SIZE, HAS_REQUEST, IPX_NETWORKS_AT, REPLY, REPLY_FIXED_SIZE, REQUEST,
+    CLOSING_SIZE, DIRECTORY_SERVICE_SERVER_SIZE_AT, FLAGS_SIZE, HAS_REQUEST, IPX_NETWORKS_AT, REPLY, REPLY_FIXED_SIZE,
+    REQUEST,
     Field, RowColumns, ServerColumns, write_flags, write_reply, write_request,
 )
 from msmqwire.wire.cursor cimport store_u32

@@ -53,7 +53,7 @@ def read_body(body: Buffer, body_type: int, bint encrypted) -> tuple[str, str | 
     order mark or before ``<``, UTF-16, without control characters. U+0000 at the end are left out. So is XML or JSON in
     UTF-16, XML in the encoding that it declares, HL7 (in MLLP or not), EDIFACT, and a string or text of an object of
     .NET's BinaryFormatter. VT_LPSTR that is not UTF-8 is ``ansi_text``, read as windows-1252. The text of ``net_msmq``,
-    a message of WCF ([MC-NMF]), is the address that it goes to. Wrong bytes of what has a declared encoding become U+FFFD.
+    a message of WCF ([MC-NMF]), is the address that it goes to. Wrong bytes of a declared encoding become U+FFFD.
 
     Examples
     --------
