@@ -20,7 +20,7 @@ from msmqwire.insight.arrays import numbers, pc, truths
 from msmqwire.insight.groups import Groups
 from msmqwire.insight.protocols import UNKNOWN
 from msmqwire.insight.rows import Files, Rows, seen_text
-from msmqwire.insight.rules import COLUMNS, LENGTH_FIELDS, RULES, SEVERITIES, Joined, Rule
+from msmqwire.insight.rules import COLUMNS, ENVELOPE, RULES, SEVERITIES, Joined, Rule
 from msmqwire.insight.waiting import WaitingBatches
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ __all__ = ["CapturedRows", "Detector", "Finding"]
 
 _LIMIT = 10_000
 # Of messages, what the payloads of captures show beside the columns
-_CAPTURED = ("length", "after", "joined")
+_CAPTURED = ("after", "joined")
 _PORTS = ("src_port", "dst_port")
 _STREAMED = ("messages", "sessions")
 # What is aggregated of the packets of a finding; of those between two hosts also the ports, which are evidence if all
@@ -82,9 +82,9 @@ class Finding:
 
 
 class CapturedRows(TablesReader):
-    """The rows of captures that the rules need; ``messages`` have ``length``, ``after`` and ``joined`` as well.
+    """The rows of captures that the rules need; ``messages`` have ``after`` and ``joined`` as well.
 
-    ``length`` is the value of the length at fault, ``after`` the bytes of the payload after it; null for other rows.
+    ``after`` is the bytes of the payload after the length of an envelope that is at fault; null for other rows.
     ``joined`` is true of bytes that may be the end of a packet: no packet begins in them, and they are the first of a
     stream whose SYN was not captured. ``more`` are further columns to read.
     """
@@ -104,15 +104,8 @@ class CapturedRows(TablesReader):
 
 
 def _with_captured(batch: pa.RecordBatch, block: Block) -> pa.RecordBatch:
-    lengths = list(_lengths_at_fault(batch, block))
-    values: Any = pa.nulls(batch.num_rows, pa.int64()), pa.nulls(batch.num_rows, pa.int64())
-    if lengths:
-        at = np.full(batch.num_rows, -1, np.int64)
-        at[[row for row, _, _ in lengths]] = np.arange(len(lengths))
-        taken = integers(at, at >= 0)
-        values = [integers(np.array([each[part] for each in lengths])).take(taken) for part in (1, 2)]
-    joined = booleans(_are_joined(batch, block))
-    return pa.RecordBatch.from_arrays([*batch.columns, *values, joined], [*batch.schema.names, *_CAPTURED])
+    columns = [*batch.columns, _after_envelopes(batch, block), booleans(_are_joined(batch, block))]
+    return pa.RecordBatch.from_arrays(columns, [*batch.schema.names, *_CAPTURED])
 
 
 def _are_joined(batch: pa.RecordBatch, block: Block) -> NDArray[np.bool_]:
@@ -124,23 +117,25 @@ def _are_joined(batch: pa.RecordBatch, block: Block) -> NDArray[np.bool_]:
     return joined
 
 
-def _lengths_at_fault(batch: pa.RecordBatch, block: Block) -> Iterator[tuple[int, int, int]]:
-    """Rows whose fault is at a length: the row, the length, and the bytes after it."""
+def _after_envelopes(batch: pa.RecordBatch, block: Block) -> Any:
+    """Of rows whose fault is the length of an envelope, the bytes of the payload after it."""
     fault: Any = batch.column("fault")
-    if fault.null_count == len(fault):
-        return
-    fields = plain(pc.struct_field(fault, "field"))
-    chosen = np.flatnonzero(truths(pc.is_in(fields, pa.array(sorted(LENGTH_FIELDS)))))
-    offsets = numbers(pc.struct_field(fault, "offset"))
-    frames, starts = (numbers(plain(batch.column(name))) for name in ("frame", "stream_offset"))
-    all_frames, all_starts = (np.asarray(block.capture[name]) for name in ("frame", "stream_offset"))
-    order = np.argsort(all_frames, kind="stable")
-    wanted = frames[chosen].astype(all_frames.dtype)
-    first, end = np.searchsorted(all_frames, wanted, "left", order), np.searchsorted(all_frames, wanted, "right", order)
-    for row, some in zip(chosen.tolist(), map(slice, first, end), strict=True):
-        at = order[some][all_starts[order[some]] == starts[row]][0]
-        payload, offset = bytes(block.payloads[int(at)] or b""), int(offsets[row])
-        yield row, int.from_bytes(payload[offset : offset + 4], "little"), len(payload) - offset - 4
+    after = np.zeros(batch.num_rows, np.int64)
+    known = np.zeros(batch.num_rows, np.bool_)
+    if fault.null_count < len(fault):
+        known = truths(pc.equal(plain(pc.struct_field(fault, "field")), ENVELOPE))
+    chosen = np.flatnonzero(known)
+    if len(chosen):
+        offsets = numbers(pc.struct_field(fault, "offset"))
+        frames, starts = (numbers(plain(batch.column(name))) for name in ("frame", "stream_offset"))
+        all_frames, all_starts = (np.asarray(block.capture[name]) for name in ("frame", "stream_offset"))
+        order = np.argsort(all_frames, kind="stable")
+        wanted = frames[chosen].astype(all_frames.dtype)
+        ends = (np.searchsorted(all_frames, wanted, side, order) for side in ("left", "right"))
+        for row, some in zip(chosen.tolist(), map(slice, *ends), strict=True):
+            at = order[some][all_starts[order[some]] == starts[row]][0]
+            after[row] = len(block.payloads[int(at)] or b"") - int(offsets[row]) - 4
+    return integers(after, known)
 
 
 class Detector:

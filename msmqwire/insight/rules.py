@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from ipaddress import ip_address, ip_network
 from typing import TYPE_CHECKING, Any, Literal
 from uuid import UUID
@@ -20,6 +20,7 @@ from msmqwire.insight.bodies import executable_kind
 from msmqwire.insight.protocols import UNKNOWN, protocol_of
 from msmqwire.insight.rows import MINUTE, Rows, has_value, own_managers
 from msmqwire.mqqb.message.readable import DOTNET_HEADER
+from msmqwire.mqqb.schema import MESSAGES
 from msmqwire.wire.ports import SESSION_PORT
 
 if TYPE_CHECKING:
@@ -31,19 +32,17 @@ SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low")
 #: A mask of the matching rows, and the columns of evidence.
 Match = tuple[Any, Mapping[str, Any]]
 
-#: The fields of 32 bits whose fault is at their own offset, so that the value can be read there.
-LENGTH_FIELDS = frozenset(
-    {
-        "SRMPEnvelopeHeader.DataLength",
-        "CompoundMessageHeader.HttpBodySize",
-        "CompoundMessageHeader.MessageBodySize",
-        "CompoundMessageHeader.MessageBodyOffset",
-        "Destination.HeaderSize",
-        "Administration.HeaderSize",
-        "Response.HeaderSize",
-    }
-)
-_ENVELOPE = "SRMPEnvelopeHeader.DataLength"
+#: The length of an envelope, whose overflow CVE-2023-21554 is.
+ENVELOPE = "SRMPEnvelopeHeader.DataLength"
+# The lengths of what several headers have; of other fields, the schema has them
+_LENGTHS = {
+    **{
+        f"{queues}.FormatNameList": f"{queues}.ElementCount" for queues in ("Destination", "Administration", "Response")
+    },
+    "MQFSignatureHeader.Signature": "MQFSignatureHeader.Size",
+    "SoapHeader.Header": "SoapHeader.HeaderDataLength",
+    "SoapBody.Body": "SoapHeader.BodyDataLength",
+}
 _WRAPS = 1 << 31
 _HOSTS = ("src", "dst")
 # The packet of [MS-MQQB] 4.1
@@ -195,27 +194,32 @@ def _fault(rows: Rows, member: str) -> Any:
     return plain(pc.struct_field(rows["fault"], member))
 
 
-def _lengths(rows: Rows) -> tuple[Any, Any]:
-    """The value of the field at fault and the bytes after it, null where they are unknown."""
-    if "length" in rows:
-        return rows["length"], rows["after"]
-    unknown = pa.nulls(len(rows), pa.int64())
-    return unknown, unknown
-
-
 def _envelope(_: str, rows: Rows, __: tuple[str, ...], *, harmless: bool) -> Match:
-    length, after = _lengths(rows)
+    length = _fault(rows, "value")
+    # A lake does not have the bytes after the length
+    after = rows["after"] if "after" in rows else pa.nulls(len(rows), pa.int64())
     # DataLength counts UTF-16 code units: doubled in 32 bits, the length of a check becomes one that fits the packet
     doubled = numbers(length) * 2
-    fits = (numbers(length) >= _WRAPS) & (doubled % (1 << 32) <= numbers(after)) & truths(length.is_valid())
-    mask = pc.and_(pc.equal(_fault(rows, "field"), _ENVELOPE), booleans(fits if harmless else ~fits))
+    fits = (numbers(length) >= _WRAPS) & (doubled % (1 << 32) <= numbers(after)) & truths(after.is_valid())
+    mask = pc.and_(pc.equal(_fault(rows, "field"), ENVELOPE), booleans(fits if harmless else ~fits))
     return mask, {**_hosts(rows), "length": length}
 
 
+@cache
+def length_fields() -> dict[str, str]:
+    """The fields of messages that have a length elsewhere, each with the field that is this length."""
+    fields = [field for header in MESSAGES.headers for field in header.fields]
+    names = {field.id or field.column: field.name for field in fields if field.id or field.column}
+    return {**_LENGTHS, **{field.name: names[field.size] for field in fields if field.size in names}}
+
+
 def _overflow(_: str, rows: Rows, __: tuple[str, ...]) -> Match:
-    field, (length, _after) = _fault(rows, "field"), _lengths(rows)
-    field = pc.replace_substring_regex(field, r"\[\d+\]", "")
-    mask = pc.and_(pc.not_equal(field, _ENVELOPE), pc.greater_equal(length, _WRAPS))
+    length = _fault(rows, "value")
+    field = pc.replace_substring_regex(_fault(rows, "field"), r"\[\d+\]", "")
+    names = pa.array(length_fields().keys(), pa.string()), pa.array(length_fields().values(), pa.string())
+    field = pc.coalesce(names[1].take(pc.index_in(field, names[0])), field)
+    is_length = pc.is_in(_fault(rows, "code"), pa.array(["truncated", "bad_size", "too_large"]))
+    mask = pc.and_(is_length, pc.and_(pc.not_equal(field, ENVELOPE), pc.greater_equal(length, _WRAPS)))
     return mask, {**_hosts(rows), "field": field, "length": length}
 
 

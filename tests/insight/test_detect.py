@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from msmqwire import mqqb
 from msmqwire.capture import read_tables
 from msmqwire.insight import COLUMNS as SUMMARY_COLUMNS
 from msmqwire.insight import Summary
@@ -45,6 +46,18 @@ def connection() -> list[bytes]:
     return stream([zeros])
 
 
+REQUEST = b"POST /msmq HTTP/1.1\r\n\r\nMessage"
+COMPOUND = mqqb.UserMessage(
+    srmp_envelope="<e/>",
+    compound=mqqb.CompoundMessageHeader(http_body=REQUEST, message_body_size=7, message_body_offset=23),
+)
+SOAP = mqqb.UserMessage(soap=mqqb.SoapHeader(soap_header="header", soap_body="body"))
+QUEUES = mqqb.UserMessage(
+    multi_queue=mqqb.MultiQueueFormatHeader(
+        destination_queues=(r"DIRECT=OS:a\b", r"DIRECT=OS:c\d"), multi_queue_signature=b"signature"
+    )
+)
+PROVIDER = struct.pack("<I", 1) + "provider\0".encode("utf-16-le")
 UNITS = len(ENVELOPE) // 2
 CAPTURES: dict[str, Callable[[], list[bytes]]] = {
     "queuejumper-exploit": lambda: stream([over_http(0x90000000)]) + stream([over_http(UNITS + 200)], port=40002),
@@ -126,14 +139,54 @@ def test_notifications_that_are_refused(tmp_path: Path, changes: dict[str, Any],
     assert found == ([] if reason is None else [("refused-notification", reason)])
 
 
+#: A packet with each length of 32 bits, and where the length stands in it, by the name that a finding has
+OVERFLOWING: dict[str, tuple[mqqb.UserMessage, bytes, int]] = {
+    "PacketSize": (mqqb.UserMessage(), b"LIOR", 4),
+    "MessageSize": (mqqb.UserMessage(label="label", body=b"body", body_type=77), struct.pack("<I", 77), 8),
+    "ExtensionSize": (mqqb.UserMessage(extension_data=b"extension"), b"extension", -4),
+    "SecurityHeader.SenderCertSize": (
+        mqqb.UserMessage(security=mqqb.SecurityHeader(sender_certificate=bytes(9))), struct.pack("<II", 9, 0), 0
+    ),
+    "SecurityHeader.ProviderInfoSize": (
+        mqqb.UserMessage(security=mqqb.SecurityHeader(signature=b"signed..", provider_info=PROVIDER)),
+        struct.pack("<I", len(PROVIDER)),
+        0,
+    ),
+    "CompoundMessageHeader.HttpBodySize": (COMPOUND, REQUEST, -12),
+    "CompoundMessageHeader.MessageBodySize": (COMPOUND, REQUEST, -8),
+    "CompoundMessageHeader.MessageBodyOffset": (COMPOUND, REQUEST, -4),
+    "SoapHeader.HeaderDataLength": (SOAP, "header".encode("utf-16-le"), -4),
+    "SoapHeader.BodyDataLength": (SOAP, "body".encode("utf-16-le"), -4),
+    "Destination.HeaderSize": (QUEUES, struct.pack("<HH", 0x64, 0), -4),
+    "Destination.ElementCount": (QUEUES, struct.pack("<HH", 0x64, 0), 4),
+    "MQFSignatureHeader.Size": (QUEUES, struct.pack("<HH", 0x15E, 0), 4),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("length", [1 << 31, (1 << 32) - 1])
+@pytest.mark.parametrize("field", OVERFLOWING)
+def test_each_length_that_overflows_is_found(tmp_path: Path, field: str, length: int) -> None:
+    sent, landmark, distance = OVERFLOWING[field]
+    packet = mqqb.encode(sent)
+    at = packet.index(landmark) + distance
+    assert findings(write(tmp_path / "right.pcap", stream([packet]))) == []
+    (found,) = findings(
+        write(tmp_path / "x.pcap", stream([packet[:at] + struct.pack("<I", length) + packet[at + 4 :]]))
+    )
+    evidence = found.evidence
+    assert (found.rule, found.severity, evidence["field"], evidence["length"]) == (
+        "length-overflow", "high", field, length,
+    )  # fmt: skip
+
+
 def test_tables_without_payloads(tmp_path: Path) -> None:
-    """In a lake the value of a length is unknown, and so is its form."""
+    """In a lake the bytes after a length are unknown, and so is its form."""
     path, detector = write(tmp_path / "x.pcap", CAPTURES["queuejumper-check"]()), Detector()
     for table, batch in read_tables(path, columns=COLUMNS):
         encoded = [c.dictionary_encode() if pa.types.is_string(c.type) else c for c in batch.columns]
         detector.add(table, pa.RecordBatch.from_arrays(encoded, batch.schema.names))
     (found,) = detector.findings()
-    assert (found.rule, "length" in found.evidence) == ("queuejumper-exploit", False)
+    assert (found.rule, "length" in found.evidence) == ("queuejumper-exploit", True)
 
 
 def test_the_command(tmp_path: Path) -> None:

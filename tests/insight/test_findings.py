@@ -124,19 +124,19 @@ def test_at_most_ten_thousand_findings_of_a_rule() -> None:
     assert (len(detector.findings()), detector.omitted()) == (10_000, 3)
 
 
-def test_captured_rows_have_the_length_at_fault_and_the_bytes_after_it(tmp_path: Path) -> None:
-    right, wrong = vector("http-body-offset-wraps"), vector("F3-establish-connection-request")
+def test_captured_rows_have_the_bytes_after_the_length_of_an_envelope(tmp_path: Path) -> None:
+    right, wrong = vector("http-check-malicious"), vector("F3-establish-connection-request")
     frames = stream([wrong, right, wrong, right], port=4001) + stream([message(), right], port=4002)
     path = write(tmp_path / "x.pcap", frames)
     with CapturedRows(path, more={"messages": ("src_port", "packet_size")}) as reader:
         found = [row for table, batch in reader if table == "messages" for row in batch.to_pylist()]
     assert len(found) == 4
     (ordinary,) = (row for row in found if row["fault"] is None)
-    assert (ordinary["length"], ordinary["after"]) == (None, None)
+    assert ordinary["after"] is None
     found.remove(ordinary)
     for row in found:
         offset = row["fault"]["offset"]
-        assert row["length"] == int.from_bytes(right[offset : offset + 4], "little") >= 1 << 31
+        assert row["fault"]["value"] == int.from_bytes(right[offset : offset + 4], "little")
         assert row["after"] == len(right) - offset - 4
         assert "packet_size" in row
 
@@ -160,14 +160,14 @@ def test_captured_rows_have_the_length_at_fault_and_the_bytes_after_it(tmp_path:
 def test_a_check_for_queuejumper_overflows_to_a_length_that_fits(
     length: int | None, after: int | None, found: str
 ) -> None:
-    fault = {"code": "truncated", "field": "SRMPEnvelopeHeader.DataLength", "offset": 0}
-    assert names(detect(("messages", [{"fault": fault}]), length=[length], after=[after])) == [found]
+    fault = {"code": "truncated", "field": "SRMPEnvelopeHeader.DataLength", "offset": 0, "value": length}
+    assert names(detect(("messages", [{"fault": fault}]), after=[after])) == [found]
 
 
 @pytest.mark.parametrize(("length", "found"), [((1 << 31) - 1, []), (1 << 31, ["length-overflow"]), (None, [])])
 def test_a_length_from_2_gib_overflows(length: int | None, found: list[str]) -> None:
-    fault = {"code": "bad_size", "field": "Destination[2].HeaderSize", "offset": 0}
-    detector = detect(("messages", [{"fault": fault}, {}]), length=[length, length], after=[0, 0])
+    fault = {"code": "bad_size", "field": "Destination[2].HeaderSize", "offset": 0, "value": length}
+    detector = detect(("messages", [{"fault": fault}, {}]), after=[0, 0])
     assert names(detector) == found
     assert [each.evidence["field"] for each in detector.findings()] == ["Destination.HeaderSize"] * len(found)
 
@@ -394,7 +394,7 @@ def test_streams_of_an_unknown_protocol_above_the_limit_are_added_together(monke
 
 
 def envelope(port: int) -> dict[str, Any]:
-    fault = {"code": "bad_size", "field": "SRMPEnvelopeHeader.DataLength", "offset": 9}
+    fault = {"code": "bad_size", "field": "SRMPEnvelopeHeader.DataLength", "offset": 9, "value": (1 << 31) + 10}
     return {"src_port": port, "dst_port": 1801, "fault": fault}
 
 
@@ -402,12 +402,11 @@ def envelope(port: int) -> dict[str, Any]:
 def test_what_waits_for_an_answer_keeps_no_other_rows(row: Any) -> None:
     detector, batches, rows = Detector(), 20, 1000
     schema = arrow_schema("messages", COLUMNS["messages"], dictionaries=False)
-    for name in ("length", "after"):
-        schema = schema.append(pa.field(name, pa.int64()))
+    schema = schema.append(pa.field("after", pa.int64()))
     before = pa.total_allocated_bytes()
     for number in range(batches):
         ports = [number, *[50_000] * (rows - 1)]
-        made = {**dict.fromkeys(schema.names), **BASE, "frame": 1, "length": (1 << 31) + 10, "after": 20}
+        made = {**dict.fromkeys(schema.names), **BASE, "frame": 1, "after": 20}
         detector.add("messages", pa.RecordBatch.from_pylist([{**made, **row(port)} for port in ports], schema))
     # Adds the rows that wait to be judged together
     assert detector.omitted() == 0
@@ -425,9 +424,9 @@ def test_a_length_at_fault_is_looked_up_in_few_packets(tmp_path: Path, monkeypat
         return search(values)
 
     monkeypatch.setattr(np, "flatnonzero", counted)
-    path = write(tmp_path / "x.pcap", stream([vector("http-body-offset-wraps")] * number))
+    path = write(tmp_path / "x.pcap", stream([vector("http-check-malicious")] * number))
     with CapturedRows(path) as reader:
         found = [row for table, batch in reader if table == "messages" for row in batch.to_pylist()]
     assert len(found) == number
-    assert all(row["length"] >= 1 << 31 for row in found)
+    assert all(row["after"] is not None for row in found)
     assert sum(searched) <= 4 * number
