@@ -370,9 +370,8 @@ def test_throughput(
         ("Spark: messages over TCP", streams, "messages", messages),
     ):
         source = spark.read.format("msmq").option("table", table)
-        narrow = source.schema("frame bigint, fault struct<code: string, field: string, offset: bigint>").load(
-            str(path)
-        )
+        fault = "struct<code: string, field: string, offset: bigint, value: bigint, needed: bigint>"
+        narrow = source.schema(f"frame bigint, fault {fault}").load(str(path))
         assert narrow.where("fault IS NULL").count() == narrow.count() == (0 if path is others else messages)
         runs = {
             "data source, frame and fault": into_nothing(narrow),

@@ -36,6 +36,7 @@ import argparse
 import contextlib
 import io
 import os
+import shlex
 import signal
 import sys
 from collections.abc import Iterable, Sequence
@@ -183,6 +184,8 @@ def _answer_or_refuse(given: Sequence[str]) -> NoReturn:
         if chosen := next((word for word in given if word in SUBCOMMANDS), None):
             parser.error(f"{name}: options of {chosen} stand after it")
         parser.refuse([name])
+    if os.path.exists(name):
+        parser.error(f"no subcommand {name}; to decode this file: msmqwire decode {shlex.quote(name)}")
     parser.error(f"no subcommand {name}{did_you_mean(name, SUBCOMMANDS)}")
 
 

@@ -203,8 +203,10 @@ def _decode_captures(options: argparse.Namespace, format: str) -> int:
     tables = _tables(options, format, condition)
     # One table of csv and parquet is written, the others are only counted
     written = tables[:1] if format in ONE_TABLE else tables
-    columns = {table: _written_columns(table, options, format) for table in written}
     names, refused = capture_files(options.files)
+    columns = {table: _written_columns(table, options, format) for table in written}
+    if format == "brief" and not options.columns and len(names) == 1 and is_terminal(options.output):
+        columns = {table: [name for name in found if name != "file"] for table, found in columns.items()}
     jobs = _jobs(options, names)
     reading = _read_options(options, names, {**dict.fromkeys(tables, ("frame",)), **columns}, jobs, condition)
     if format == "table" and len(tables) > 1 and not options.quiet:

@@ -205,9 +205,7 @@ def test_brief_is_one_line_a_row(tmp_path: Path) -> None:
         assert any(part in line for line in lines), part
     alone = msmqwire("decode", OTHER, "-T", "brief", "--columns", "frame,src,type,fault").stdout.decode().splitlines()
     assert alone[0] == "2  request  src=10.30.4.18"
-    assert (
-        alone[7] == "9  fault truncated: DirectoryServiceServerArray at byte 64 (value 36, needed 36)  src=10.20.1.10"
-    )
+    assert alone[7] == "9  fault truncated: DirectoryServiceServerArray at byte 64 (needed 36)  src=10.20.1.10"
 
 
 def test_brief_has_a_line_for_a_row_without_values() -> None:

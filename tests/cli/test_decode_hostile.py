@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.cli.support import V1, capture, expected_rows, from_csv, from_json, msmqwire, reply_from
+from tests.insight.captures import message, stream, write
 
 #: Names that MS-MQSD allows: any code units but U+0000 and the comma.
 NAMES = (
@@ -100,6 +101,16 @@ def test_names_of_files_are_no_formulas(name: str, tmp_path: Path) -> None:
     assert done.returncode == 0
     assert from_csv(done.stdout)[0]["file"] == "'" + name
     assert from_json(msmqwire("decode", "--", name, cwd=tmp_path).stdout)[0]["file"] == name
+
+
+def test_characters_without_a_shape_are_escapes_for_people(tmp_path: Path) -> None:
+    label = "pay\u200bment\ufeff \U000e0041\xad1 \u200d"
+    path = write(tmp_path / "x.pcap", stream([message(label=label)]))
+    escaped = r"pay\u200bment\ufeff \U000e0041\xad1 " + "\u200d"
+    for format in ("table", "brief"):
+        done = msmqwire("decode", path, "--table", "messages", "-T", format, "--columns", "frame,label", "-q")
+        assert escaped in done.stdout.decode()
+    assert from_json(msmqwire("decode", path, "--table", "messages").stdout)[0]["label"] == label
 
 
 def test_names_of_files_do_not_steer_a_terminal(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ import pytest
 
 from tests.cli.support import (
     COMMAND,
+    EXAMPLES,
     ROOT,
     V1,
     V2,
@@ -53,6 +54,27 @@ def test_a_terminal_gets_a_table(printed: Path) -> None:
     assert "\x1b" not in plain
     assert "nt4pec (ip)" in plain
     assert max(map(len, plain.splitlines())) == 120
+
+
+@pytest.mark.parametrize(
+    ("columns", "line"),
+    [
+        (80, "13  08:02:00.037200  10.20.1.10 → 10.20.1.25  user_message  DIRECT=TCP:10.20.1…"),
+        (
+            140,
+            "13  2024-03-04 08:02:00.037200  10.20.1.10:50211 → 10.20.1.25:1801  user_message  "
+            "destination_queue=DIRECT=TCP:10.20.1.25\\PRIVATE$\\orders…",
+        ),
+    ],
+)
+def test_brief_begins_with_the_queue(columns: int, line: str) -> None:
+    terminal = Terminal(columns=columns)
+    arguments = ["decode", EXAMPLES / "message-session.pcap", "--table", "messages", "-T", "brief", "-q"]
+    child = start(arguments, stdout=terminal.descriptor, stderr=subprocess.PIPE)
+    child.communicate(timeout=_DEADLINE)
+    lines = terminal.text().splitlines()
+    assert line.rstrip("…").lower() in next(each for each in lines if each.startswith("13  ")).lower()
+    assert max(map(len, lines)) == columns
 
 
 def test_colour_is_not_sent_where_it_is_not_wanted(printed: Path) -> None:

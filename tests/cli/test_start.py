@@ -184,6 +184,11 @@ def test_the_bare_command_shows_its_help() -> None:
     [
         (["decod"], "msmqwire: no subcommand decod; did you mean decode or encode? (see msmqwire --help)"),
         (["xyzzy"], "msmqwire: no subcommand xyzzy (see msmqwire --help)"),
+        (
+            ["examples/local-site.pcap"],
+            "msmqwire: no subcommand examples/local-site.pcap; to decode this file: msmqwire decode "
+            "examples/local-site.pcap (see msmqwire --help)",
+        ),
         (["--versio"], "msmqwire: unknown: --versio; did you mean --version? (see msmqwire --help)"),
         (["-q", "decode"], "msmqwire: -q: options of decode stand after it (see msmqwire --help)"),
         (["decode", "--tabel", "x"], "msmqwire decode: unknown: --tabel; did you mean --table or --help? (see"),

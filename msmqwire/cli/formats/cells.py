@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute
 
-from msmqwire.cli.console import UNPRINTABLE
+from msmqwire.cli.console import INVISIBLE, UNPRINTABLE
 
 if TYPE_CHECKING:
     from msmqwire.cli.target import Sink
@@ -26,11 +26,16 @@ pc: Any = pyarrow.compute
 # JSON must escape the controls of C0, the quotation mark and the backslash. It may escape the rest of UNPRINTABLE, and
 # so JSON lines cannot control a terminal.
 _ESCAPED = re.compile(f'[{UNPRINTABLE}"\\\\]')
-# RE2 needs code points in hexadecimal
-_UNPRINTABLE_RE2 = "".join(f"\\x{{{ord(c):x}}}" if c != "-" else c for c in UNPRINTABLE)
-_ESCAPED_RE2 = f'[{_UNPRINTABLE_RE2}"\\\\]'
-#: ``UNPRINTABLE`` for the functions of ``pc``
-UNPRINTABLE_RE2 = f"[{_UNPRINTABLE_RE2}]"
+
+
+def _of_re2(characters: str) -> str:
+    """Return the inside of a bracket expression for RE2, which needs code points in hexadecimal."""
+    return "".join(f"\\x{{{ord(c):x}}}" if c != "-" else c for c in characters)
+
+
+_ESCAPED_RE2 = f'[{_of_re2(UNPRINTABLE)}"\\\\]'
+#: ``UNPRINTABLE`` and ``INVISIBLE`` for the functions of ``pc``
+UNCLEAR_RE2 = f"[{_of_re2(UNPRINTABLE + INVISIBLE)}]"
 
 
 NO_TEXT: Any = pa.scalar(None, pa.string())

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from msmqwire.capture.schema import CAPTURE
-from msmqwire.cli.console import printable
+from msmqwire.cli.console import printable, visible
 from msmqwire.cli.formats import write_table
 from msmqwire.cli.formats.cells import (
     NO_TEXT,
-    UNPRINTABLE_RE2,
+    UNCLEAR_RE2,
     Array,
     is_bytes,
     joined,
@@ -98,9 +98,12 @@ def phrase(parts: Sequence[Array], separator: str, rows: int) -> Array:
     return without_empty(pc.utf8_slice_codeunits(found, len(separator)))
 
 
-def route(batch: Any) -> Array:
+def route(batch: Any, *, ports: bool = True) -> Array:
     """The sender and the receiver of each row."""
-    ends = [_endpoints(batch[name], batch[f"{name}_port"]) for name in ("src", "dst")]
+    ends = [
+        _endpoints(batch[name], batch[f"{name}_port"]) if ports else pc.fill_null(batch[name], "")
+        for name in ("src", "dst")
+    ]
     return joined(ends[0], " → ", ends[1])
 
 
@@ -206,6 +209,9 @@ def _shown_structs(array: Array) -> Array:
     members = dict(zip(names, array.flatten(), strict=True))
     if set(names) == _FAULT:
         code, field, offset = (pc.fill_null(shown(members[name]), "") for name in ("code", "field", "offset"))
+        # A length that is too large is what is needed
+        is_needed = pc.fill_null(pc.equal(members["value"], members["needed"]), False)
+        members["value"] = pc.if_else(is_needed, pa.scalar(None, members["value"].type), members["value"])
         numbers = [joined(f"{name} ", shown(members[name])) for name in ("value", "needed")]
         place = joined(code, ": ", field, " at byte ", offset)
         return pc.coalesce(joined(place, " (", phrase(numbers, ", ", len(array)), ")"), place)
@@ -225,7 +231,7 @@ def _shown_structs(array: Array) -> Array:
 
 
 def _shown_text(array: Array, whole: bool) -> Array:
-    array = replaced(array, UNPRINTABLE_RE2, lambda value: printable(value.translate(_BREAKS)))
+    array = replaced(array, UNCLEAR_RE2, lambda value: visible(printable(value.translate(_BREAKS))))
     return array if whole else fitted(array, _LONGEST_TEXT)
 
 
