@@ -55,6 +55,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import re
 import stat
 import sys
 from collections import Counter
@@ -111,6 +112,14 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--where", metavar="CONDITION", help="only rows for which this condition in SQL is true; needs DuckDB"
     )
+    parser.add_argument(
+        "--queue",
+        metavar="NAME",
+        help=r"only messages to this queue: a format name or its end, as private$\orders",
+    )
+    parser.add_argument(
+        "--message", metavar=r"GUID\NUMBER", help="only the message with this identifier, as Windows prints it"
+    )
     parser.add_argument("-n", "--limit", type=count, metavar="N", help="stop after N rows")
     add_jobs(parser, "decode and encode")
     parser.add_argument("--strict", action="store_true", help="report violations that a receiver discards as faults")
@@ -142,9 +151,9 @@ def _extract(options: argparse.Namespace) -> int:
     for name in ("columns", "limit", "format"):
         if getattr(options, name) is not None:
             raise CommandError(f"--extract writes bodies of messages, no rows: leave --{name} out")
-    condition = None if options.where is None else _condition(options.where)
+    condition = _condition(options)
     if condition is not None and "messages" not in condition.tables:
-        raise CommandError(f"--where {options.where}: messages lacks columns of the condition")
+        raise CommandError(f"{_chosen_by(options)}: messages lacks columns of the condition")
     return extract(options, condition)
 
 
@@ -171,16 +180,16 @@ def _tables(options: argparse.Namespace, format: str, condition: Condition | Non
         raise CommandError(f"--columns {','.join(options.columns)}: no table has all of these; name fewer, or --table")
     found = [table for table in tables if condition is None or table in condition.tables]
     if not found:
-        raise CommandError(f"--where {options.where}: {', '.join(tables)} lacks columns of the condition")
+        raise CommandError(f"{_chosen_by(options)}: {', '.join(tables)} lacks columns of the condition")
     return found
 
 
 def _all_columns(table: str) -> tuple[str, ...]:
     """The columns of a table, with those that are derived on request."""
     from msmqwire.capture import table_columns
-    from msmqwire.insight.bodies import BODY_COLUMNS
+    from msmqwire.insight.bodies import COLUMNS_ON_REQUEST
 
-    return (*table_columns(table), *(BODY_COLUMNS if table == "messages" else ()))
+    return (*table_columns(table), *(COLUMNS_ON_REQUEST if table == "messages" else ()))
 
 
 def _like(column: str, tables: Sequence[str]) -> str:
@@ -199,7 +208,7 @@ def _like(column: str, tables: Sequence[str]) -> str:
 def _decode_captures(options: argparse.Namespace, format: str) -> int:
     from msmqwire.capture import read_tables
 
-    condition = None if options.where is None else _condition(options.where)
+    condition = _condition(options)
     tables = _tables(options, format, condition)
     # One table of csv and parquet is written, the others are only counted
     written = tables[:1] if format in ONE_TABLE else tables
@@ -235,7 +244,8 @@ def _decode_captures(options: argparse.Namespace, format: str) -> int:
             output.finish()
     status = report(*counts(reader, refused), quiet=options.quiet)
     if condition is not None and not options.quiet:
-        say(f"--where is true for {counted(found, 'row')}")
+        chosen = _chosen_by(options, values=False)
+        say(f"{chosen} {'are' if ' ' in chosen else 'is'} true for {counted(found, 'row')}")
     if left == 0 and not options.quiet:
         say(f"stopped after {counted(options.limit, 'row')} (--limit)")
     return status
@@ -389,16 +399,55 @@ def _derived_columns(options: argparse.Namespace) -> list[str]:
     """The requested columns that are derived from bodies of messages."""
     if not options.columns:
         return []
-    from msmqwire.insight.bodies import BODY_COLUMNS
+    from msmqwire.insight.bodies import COLUMNS_ON_REQUEST
 
-    return [name for name in options.columns if name in BODY_COLUMNS]
+    return [name for name in options.columns if name in COLUMNS_ON_REQUEST]
 
 
-def _condition(text: str) -> Condition:
-    optional("duckdb", "--where")
+def _condition(options: argparse.Namespace) -> Condition | None:
+    """The condition of ``--where``, ``--queue`` and ``--message``, which all must be true; None without them."""
+    parts = []
+    if options.where is not None:
+        parts.append(("--where", f"({options.where}\n)" if options.queue or options.message else options.where))
+    if options.queue is not None:
+        parts.append(("--queue", _to_queue(options.queue)))
+    if options.message is not None:
+        parts.append(("--message", _of_message(options.message)))
+    if not parts:
+        return None
+    optional("duckdb", parts[0][0])
     from msmqwire.insight.sql import Condition
 
-    return Condition(text)
+    return Condition(" AND ".join(text for _, text in parts))
+
+
+def _chosen_by(options: argparse.Namespace, *, values: bool = True) -> str:
+    """The options that a condition is made of."""
+    given = {"--where": options.where, "--queue": options.queue, "--message": options.message}
+    return " ".join(f"{name} {value}" if values else name for name, value in given.items() if value is not None)
+
+
+def _to_queue(name: str) -> str:
+    """The condition in SQL that a message goes to a queue, whose name has letters of any case."""
+    # The name, or its end after a part of a format name; of several destinations each in a line
+    pattern = r"(?i)(^|[\\:=/\n])" + re.escape(name.removeprefix("\\")) + r"(\n|$)"
+    names = "concat_ws(chr(10), destination_queue, array_to_string(destination_queues, chr(10)))"
+    return f"regexp_matches({names}, {_quoted(pattern)})"
+
+
+def _of_message(identifier: str) -> str:
+    from msmqwire.cli.packets import parse_message_identifier
+
+    try:
+        manager, number = parse_message_identifier(identifier)
+    except ValueError as error:
+        raise CommandError(f"--message: {error}") from None
+    identifier = f"{manager}\\{number}"
+    return f"message_identifier = {_quoted(identifier)}"
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
 
 
 def _check_condition(condition: Condition, schemas: Sequence[pa.Schema]) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from inspect import Parameter, signature
 from typing import Any, TypeAlias
+from uuid import UUID
 
 from msmqwire import mqcn, mqqb, mqsd
 from msmqwire.capture import TABLES, table_columns
@@ -62,7 +64,7 @@ def packet_of(table: str, rows: Sequence[Row]) -> bytes:
         case "sessions":
             return mqqb.encode(_named(_SESSIONS, values[0], "kind")(**_given(values[0])))
         case "messages":
-            return mqqb.encode(_message(values[0]))
+            return mqqb.encode(_message(_message_values(rows[0])))
         case _:
             body = mqcn.encode_body(_notification(values), enforce=False)
             sent: dict[str, Any] = {
@@ -75,7 +77,7 @@ def packet_of(table: str, rows: Sequence[Row]) -> bytes:
 
 def message_of(row: Row, **fields: Any) -> mqqb.UserMessage:
     """The message of a row of ``messages``, with ``fields`` in place of its own; errors as in ``packet_of``."""
-    return _message(_values("messages", row) | fields)
+    return _message(_message_values(row) | fields)
 
 
 def row_of(line: bytes) -> dict[str, Any]:
@@ -98,8 +100,9 @@ def row_of(line: bytes) -> dict[str, Any]:
 @cache
 def columns_of(table: str) -> frozenset[str]:
     """The columns that a row of a table may have."""
-    received = ("received_time", "token") if table == "messages" else ()  # of msmqwire receive
-    return frozenset((*table_columns(table), *received, "fault", "violations"))
+    # Of msmqwire receive, and of decode on request
+    others = ("received_time", "token", "message_identifier") if table == "messages" else ()
+    return frozenset((*table_columns(table), *others, "fault", "violations"))
 
 
 def has_invalid_name(row: Row) -> bool:
@@ -133,6 +136,32 @@ def _values(table: str, row: Row) -> dict[str, Any]:
             except (ValueError, TypeError, AttributeError) as error:
                 raise ValueError(f"{column.name}: {error}") from None
     return values
+
+
+def _message_values(row: Row) -> dict[str, Any]:
+    """The values of a row of messages, with those of its ``message_identifier``."""
+    values = _values("messages", row)
+    identifier = row.get("message_identifier")
+    if identifier is not None:
+        try:
+            manager, number = parse_message_identifier(identifier)
+        except ValueError as error:
+            raise ValueError(f"message_identifier: {error}") from None
+        _agree(values, "source_queue_manager", manager, "message_identifier")
+        _agree(values, "message_id", number, "message_identifier")
+    return values
+
+
+def parse_message_identifier(text: Any) -> tuple[UUID, int]:
+    r"""Return the parts of a message identifier as Windows prints it; raise ValueError where it is none.
+
+    >>> parse_message_identifier(r"{43cd8907-394c-8f11-4445-9078909ea0fc}\103")
+    (UUID('43cd8907-394c-8f11-4445-9078909ea0fc'), 103)
+    """
+    match = re.fullmatch(r"(\{?[0-9a-fA-F-]{36}\}?)\\(\d{1,10})", text) if isinstance(text, str) else None
+    if match is None or int(match[2]) >= 1 << 32:
+        raise ValueError(rf"{text!r} is not of the form GUID\NUMBER")
+    return UUID(match[1]), int(match[2])
 
 
 def _sender(values: Row) -> mqqb.SecurityHeader | None:
@@ -221,6 +250,10 @@ def _take_texts(values: dict[str, Any]) -> None:
         claim = mqqb.SecurityHeader(security_flags=_SID, security_id=values["security_id"])
         if claim.sender_sid != values["sender_sid"]:
             raise ValueError("sender_sid: it contradicts security_id; change security_id, or both")
+    if (headers := values.get("extension_text")) is not None:
+        data = values.setdefault("extension_data", headers.encode("utf-8"))
+        if mqqb.UserMessage(extension_data=data).extension_text != headers:
+            raise ValueError("extension_text: it contradicts extension_data; leave one of them out")
     text = values.get("body_text")
     if text is None or values.get("compound_body"):
         return

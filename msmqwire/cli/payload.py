@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 _SHOWN = 16
 _NOT_FOR_PAYLOADS = (
-    "columns", "limit", "where", "extract", "jobs", "ports", "addresses", "since", "until", "lake", "expect",
+    "columns", "limit", "where", "queue", "message", "extract",
+    "jobs", "ports", "addresses", "since", "until", "lake", "expect",
 )  # fmt: skip
 # Of evidence, what a payload alone does not show
 _UNKNOWN = {"src", "src_port", "dst", "dst_port", "answered"}

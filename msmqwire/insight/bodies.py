@@ -10,20 +10,37 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute
 
+from msmqwire.columns.plain import guid_text, plain
 from msmqwire.mqqb import read_body
 from msmqwire.mqqb.message.readable import NRBF_HEADER, UTF16_TYPES, length_at
 
-__all__ = ["BODY_COLUMNS", "EXTENSIONS", "NEEDED", "Kind", "body_kind", "executable_kind", "with_bodies"]
+__all__ = [
+    "COLUMNS_ON_REQUEST",
+    "EXTENSIONS",
+    "NEEDED",
+    "Kind",
+    "body_kind",
+    "executable_kind",
+    "message_identifiers",
+    "with_bodies",
+]
+
+# pyarrow's stubs do not know it
+_compute: Any = pyarrow.compute
 
 #: The columns of messages that are made on request.
-BODY_COLUMNS = {
+COLUMNS_ON_REQUEST = {
     "body_sha256": "SHA-256 of the body, compound_body where MessageBody is empty; null where both are",
     "body_kind": "what the body is: xml, json, utf8_text, utf16_text, ansi_text, value, hl7, edifact, net_msmq, "
     "nrbf and its class, ole, notification, encrypted, or the kind of a file, such as zip; null where there is no body",
+    "message_identifier": "the message identifier as Windows prints it: SourceQueueManager, a backslash, MessageID",
 }
 #: The columns that they are made of.
-NEEDED = ("body", "compound_body", "body_type", "body_format", "notification")
+NEEDED = (
+    "body", "compound_body", "body_type", "body_format", "notification", "source_queue_manager", "message_id",
+)  # fmt: skip
 
 #: The extension of a file with a body of each kind; executables get none that starts them.
 EXTENSIONS = {
@@ -157,10 +174,13 @@ def _nrbf_class(body: bytes) -> str:
 
 
 def with_bodies(batch: pa.RecordBatch, wanted: Iterable[str]) -> pa.RecordBatch:
-    """A batch of messages, which has the columns ``NEEDED``, with some of ``BODY_COLUMNS``."""
+    """A batch of messages, which has the columns ``NEEDED``, with some of ``COLUMNS_ON_REQUEST``."""
     rows: Any = batch.select(list(NEEDED)).to_pylist()
     bodies = [row["body"] or row["compound_body"] for row in rows]
     for name in wanted:
+        if name == "message_identifier":
+            batch = batch.append_column(name, message_identifiers(batch))
+            continue
         if name == "body_sha256":
             values = [hashlib.sha256(body).hexdigest() if body else None for body in bodies]
         else:
@@ -168,6 +188,12 @@ def with_bodies(batch: pa.RecordBatch, wanted: Iterable[str]) -> pa.RecordBatch:
             values = [None if kind is None else str(kind) for kind in kinds]
         batch = batch.append_column(name, pa.array(values, pa.string()))
     return batch
+
+
+def message_identifiers(batch: Any) -> Any:
+    """Return the column ``message_identifier`` of a batch of messages, null where no message begins."""
+    manager = guid_text(plain(batch.column("source_queue_manager")))
+    return _compute.binary_join_element_wise(manager, batch.column("message_id").cast(pa.string()), "\\")
 
 
 def kind_of(row: dict[str, Any], body: bytes | None) -> Kind | None:

@@ -31,6 +31,9 @@ _INTERRUPT_SECONDS = 0.1  # until a query that had not begun is interrupted agai
 _TEXTS = re.compile(r"'(?:[^']|'')*'")
 _WORDS = re.compile(r"\w+")
 _Result = TypeVar("_Result")
+# Of messages, and the columns that it is made of
+_IDENTIFIER = "message_identifier"
+_IDENTIFYING = {"source_queue_manager", "message_id"}
 _UNKNOWN_TABLE = re.compile(r"Table with name (.+) does not exist!")
 
 
@@ -278,6 +281,9 @@ class Condition:
             raise SqlError("the condition is empty")
         self.text = text
         words = {word.lower() for word in _WORDS.findall(_TEXTS.sub("", text))}
+        self._identified = _IDENTIFIER in words
+        if self._identified:
+            words |= _IDENTIFYING
         named = {name for table in ALL_TABLES for name in table_columns(table) if name in words}
         self.tables = tuple(table for table in ALL_TABLES if named <= set(table_columns(table)))
         if not self.tables:
@@ -297,7 +303,8 @@ class Condition:
         ------
         SqlError
         """
-        self._found(f"SELECT 1 FROM rows WHERE ({self.text}\n)", schema.empty_table())
+        (empty,) = schema.empty_table().to_batches() or [pa.RecordBatch.from_pylist([], schema)]
+        self._found(f"SELECT 1 FROM rows WHERE ({self.text}\n)", self._known(empty))
         self._checked = schema
 
     def rows(self, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -313,8 +320,17 @@ class Condition:
         if not batch.num_rows:
             return batch
         statement = f"SELECT CAST(({self.text}\n) AS BOOLEAN) AS found FROM rows"
-        mask = self._found(statement, pa.Table.from_batches([batch]))["found"]
+        mask = self._found(statement, self._known(batch))["found"]
         return batch.filter(mask.combine_chunks(), null_selection_behavior="drop")
+
+    def _known(self, batch: pa.RecordBatch) -> pa.Table:
+        """The rows with the column that a condition may name beside those of its table."""
+        table = pa.Table.from_batches([batch])
+        if not self._identified:
+            return table
+        from msmqwire.insight.bodies import message_identifiers
+
+        return table.append_column(_IDENTIFIER, message_identifiers(batch))
 
     def _found(self, statement: str, table: pa.Table) -> pa.Table:
         def found() -> pa.Table:

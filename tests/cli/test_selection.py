@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 
+from msmqwire import mqqb
 from msmqwire.capture.files.writing import CaptureWriter, Flow
-from tests.cli.support import EXAMPLES, V1, Row, capture, refused, run
+from tests.cli.support import EXAMPLES, V1, Row, capture, msmqwire, refused, run
+from tests.insight.captures import stream, write
 
 LOCAL, SESSION = EXAMPLES / "local-site.pcap", EXAMPLES / "message-session.pcap"
 
@@ -117,3 +120,73 @@ def test_captures_without_the_ports_that_are_read(tmp_path: Path, command: str) 
         assert "--ports" not in run(command, path, *others)[2]
     path.write_bytes(capture([]))
     assert "--ports" not in run(command, path)[2]
+
+
+SENDER = UUID("43cd8907-394c-8f11-4445-9078909ea0fc")
+
+
+@pytest.fixture
+def sent(tmp_path: Path) -> Path:
+    """Messages 1 to 5, to queues whose names are alike; the last to two queues."""
+    orders = r"DIRECT=OS:host\private$\orders"
+    queues = [orders, r"DIRECT=TCP:10.0.0.1\PRIVATE$\Orders", r"DIRECT=OS:host\private$\reorders", f"{orders}2"]
+    messages = [
+        mqqb.UserMessage(source_queue_manager=SENDER, message_id=number, destination_queue=queue)
+        for number, queue in enumerate(queues, 1)
+    ]
+    first = r"DIRECT=OS:a\private$\first"
+    several = mqqb.MultiQueueFormatHeader(destination_queues=(first, orders))
+    last = {"source_queue_manager": SENDER, "message_id": 5, "destination_queue": first}
+    messages.append(mqqb.UserMessage(multi_queue=several, **last))  # type: ignore[arg-type]
+    return write(tmp_path / "x.pcap", stream([mqqb.encode(each) for each in messages]))
+
+
+@pytest.mark.parametrize(
+    ("queue", "numbers"),
+    [
+        (r"private$\orders", [1, 2, 5]),
+        (r"HOST\Private$\Orders", [1, 5]),
+        (r"\orders", [1, 2, 5]),
+        (r"direct=tcp:10.0.0.1\private$\orders", [2]),
+        ("ders", []),
+        ("o.ders", []),
+        ("first' OR 'a' = 'a", []),
+    ],
+)
+def test_messages_to_a_queue(sent: Path, queue: str, numbers: list[int]) -> None:
+    assert [row["message_id"] for row in rows(sent, "--queue", queue)] == numbers
+
+
+def test_a_message_by_the_identifier_that_windows_prints(sent: Path) -> None:
+    (row,) = rows(sent, "--message", rf"{{{str(SENDER).upper()}}}\3", "--columns", "message_id,message_identifier")
+    assert row == {"message_id": 3, "message_identifier": rf"{SENDER}\3"}
+    assert [found["message_id"] for found in rows(sent, "--where", rf"message_identifier > '{SENDER}\3'")] == [4, 5]
+    assert rows(sent, "--message", rf"{SENDER}\1", "--queue", "reorders") == []
+    status, _, errors = run("decode", sent, "--message", rf"{SENDER}\1", "--where", "hop_count = 0 OR 1", "-T", "json")
+    assert (status, errors.splitlines()[-1]) == (0, "--where --message are true for 1 row")
+    for wrong in ("x", str(SENDER), rf"{SENDER}\4294967296", rf"{SENDER}\-1"):
+        assert r"is not of the form GUID\NUMBER" in refused("decode", sent, "--message", wrong)
+    assert refused("decode", sent, "--queue", "x", "--table", "sessions") == (
+        "msmqwire: --queue x: sessions lacks columns of the condition\n"
+    )
+
+
+def test_the_message_identifier_is_taken_back(sent: Path) -> None:
+    (row,) = rows(sent, "--message", rf"{SENDER}\2", "--columns", "destination_queue,message_identifier")
+    encoded = msmqwire("encode", "-", "--table", "messages", "-T", "hex", "-q", input=json.dumps(row).encode())
+    message = mqqb.decode(bytes.fromhex(encoded.stdout.decode()))
+    assert isinstance(message, mqqb.UserMessage)
+    assert (message.source_queue_manager, message.message_id) == (SENDER, 2)
+    for changes in ({"message_id": 3}, {"message_identifier": "2"}, {"message_identifier": 2}):
+        line = json.dumps({**row, **changes}).encode()
+        assert "message_identifier: " in refused("encode", "-", "--table", "messages", "-T", "hex", input=line)
+
+
+def test_extension_data_is_written_by_its_text() -> None:
+    row = {"destination_queue": r"DIRECT=OS:a\b", "extension_text": '{"rbs2-msg-id":"1"}'}
+    encoded = msmqwire("encode", "-", "--table", "messages", "-T", "hex", "-q", input=json.dumps(row).encode())
+    message = mqqb.decode(bytes.fromhex(encoded.stdout.decode()))
+    assert isinstance(message, mqqb.UserMessage)
+    assert bytes(message.extension_data) == b'{"rbs2-msg-id":"1"}'
+    line = json.dumps({**row, "extension_data": "00"}).encode()
+    assert "extension_text: it contradicts" in refused("encode", "-", "--table", "messages", "-T", "hex", input=line)
