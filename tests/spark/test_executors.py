@@ -111,18 +111,20 @@ JOB = """
 import json, sys
 from msmqwire.spark import lake, pipeline, register
 from msmqwire.spark.functions import decode_frame, msmq_decode_topology
+from msmqwire.spark.source.datasource import registered
 from msmqwire.spark.streams import read_streams
 from pyspark.sql import SparkSession
 
 captures, folder = sys.argv[1:]
 spark = SparkSession.builder.getOrCreate()
+sources = spark.dataSource
 payloads = spark.createDataFrame([(b"payload",)], "payload binary")
 payloads.createOrReplaceTempView("payloads")
 work = {
     "function": lambda: payloads.select(msmq_decode_topology("payload")).collect(),
     "frame": lambda: decode_frame(payloads, "payload", "topology").collect(),
-    "data source": lambda: [register(spark), spark.read.format("msmq").load(captures).collect()],
-    "SQL": lambda: spark.sql("SELECT * FROM msmq_topology(TABLE(payloads))").collect(),
+    "data source": lambda: [sources.register(registered()), spark.read.format("msmq").load(captures).collect()],
+    "SQL": lambda: [register(spark), spark.sql("SELECT * FROM msmq_topology(TABLE(payloads))").collect()],
     "streams": lambda: read_streams(spark, captures).collect(),
     "pipeline": lambda: pipeline.run(spark, captures, folder),
 }

@@ -62,7 +62,8 @@ def test_a_million_rows_in_the_data_source(spark: SparkSession, large: list[Path
     source = spark.read.format("msmq")
     whole = source.option("splitSize", "12m").load(str(large[0])).toArrow()
     assert whole.equals(in_spark_types(read_table(large[0]), whole.schema))
-    schema = "frame bigint, time_ns bigint, fault struct<code: string, field: string, offset: bigint>"
+    schema = "frame bigint, time_ns bigint, fault "
+    schema += "struct<code: string, field: string, offset: bigint, value: bigint, needed: bigint>"
     rows = source.schema(schema).option("splitSize", "64m").load(list(map(str, large))).toArrow()
     assert rows.num_rows == CAPTURES * whole.num_rows == 1_000_000
     assert rows.equals(in_spark_types(read_table(large, columns=["frame", "time", "fault"]), rows.schema))

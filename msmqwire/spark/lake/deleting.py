@@ -109,6 +109,10 @@ def commit_deletions(store: Lake, found: Mapping[str, list[pa.Table]], whole: It
         if row["capture"] in found and row["duplicate_of"] is None and row["problem"] is None
     ]
     if lost := found.keys() - {row["capture"] for row in rows}:
+        run = store.run
+        store.look()
+        if store.run != run:
+            return False  # it has replaced the capture meanwhile
         raise LakeError(f"{store.storage.uri}: accounting has no row of capture {min(lost)}: run msmqwire lake check")
     total = 0
     for row in rows:
