@@ -4,7 +4,7 @@
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport free
-from libc.string cimport memcmp, memset
+from libc.string cimport memchr, memcmp, memset
 
 from fuzz.checks cimport exact_copy, mix, must
 from msmqwire.capture.files._pcap cimport PCAP_HEADER, PcapFile, find_record, read_pcap_header, record_length, walk_pcap
@@ -15,7 +15,7 @@ from msmqwire.capture.files._pcapng cimport (
 from msmqwire.capture.files.window cimport INTERFACE, LOST, MORE, SECTION, SKIP, Stop, Window
 from msmqwire.capture.frames._fragments cimport free_fragments, give_up_datagrams
 from msmqwire.capture.frames._frame cimport (
-    ENCAPSULATION_CUT, ESP, IPX_LENGTH, LINK_CUT, RECORD_CUT, UNSUPPORTED_KINDS, Counts, FrameCounts, malformed,
+    ENCAPSULATION_CUT, IPX_LENGTH, LINK_CUT, RECORD_CUT, UNSUPPORTED_KINDS, Counts, FrameCounts, malformed,
 )
 from msmqwire.capture.frames._layers cimport (
     FOUND, IPX_HEADER, LINK_CISCO_HDLC, LINK_ETHERNET, LINK_IPV4, LINK_IPV6, LINK_LINUX_SLL, LINK_LINUX_SLL2, LINK_LOOP,
@@ -25,7 +25,7 @@ from msmqwire.capture.frames._layers cimport (
     plain_datagram, wanted,
 )
 from msmqwire.capture.frames._rows cimport (
-    MOST_ASSEMBLED, MOST_FILES, MOST_PACKETS, MOST_PATHS, SMALLEST_ROW, Lost, Rows
+    MOST_ASSEMBLED, MOST_FILES, MOST_PACKETS, MOST_PATHS, NO_PATH, SMALLEST_ROW, Lost, Rows
 )
 from msmqwire.capture.tcp._connections cimport free_connections, start_connections
 from msmqwire.capture.tcp._flows cimport NO_FLOW, StreamCounts, Streams, free_table, start_table
@@ -36,6 +36,7 @@ from msmqwire.wire._address cimport ADDRESS_SIZE, address_size
 from msmqwire.wire._transport cimport Transport
 
 cdef enum:
+    ESP_PROTOCOL = 50
     LONGEST_INPUT = 4096
     MOST_ROWS = MOST_PACKETS + LONGEST_INPUT // SMALLEST_ROW + 1
     MOST_INTERFACES = LONGEST_INPUT // 20 + 1
@@ -143,8 +144,8 @@ cdef void mix_columns(Reading* reading, const Rows* rows, size_t row) noexcept n
     mix(checksum, rows.src_port[row])
     mix(checksum, rows.dst_port[row])
     mix(checksum, rows.transport[row])
-    must(rows.encapsulation[row] <= rows.path_count)
-    mix(checksum, 0 if rows.encapsulation[row] == 0 else rows.paths[rows.encapsulation[row] - 1])
+    must(rows.encapsulation[row] == NO_PATH or rows.encapsulation[row] < rows.path_count)
+    mix(checksum, 0 if rows.encapsulation[row] == NO_PATH else rows.paths[rows.encapsulation[row]])
     mix(checksum, rows.stream_offset[row])
     for i in range(<size_t>ADDRESS_SIZE):
         mix(checksum, rows.src[ADDRESS_SIZE * row + i])
@@ -435,17 +436,20 @@ cdef void check_plain(const uint8_t* frame, size_t size, const Seen* seen) noexc
 cdef void check_cut(const uint8_t* frame, size_t size, uint32_t link, const Seen* whole) noexcept nogil:
     """What could be told of a part of a frame stays true when there is more of it, but what its contents tell.
 
-    These are ESP without encryption, VXLAN on any port, and streams of MSMQ that are not read.
+    These are ESP without encryption, VXLAN on any port, and streams of MSMQ that are not read. NFLOG may end after any
+    attribute, and has no packet then.
     """
-    cdef uint8_t* copied = exact_copy(frame, size, 1)
+    cdef uint8_t* copied
     cdef Seen part
+    # Whether ESP is encrypted is told by its last bytes. Its number may be that of a protocol in any header
+    if memchr(frame, ESP_PROTOCOL, size) != NULL:
+        return
+    copied = exact_copy(frame, size, 1)
     look(copied + 1, size, link, &part)
     if part.status == OTHER:
-        must(whole.status == OTHER or whole.status == UNREAD or whole.packet.path)
+        must(whole.status == OTHER or whole.status == UNREAD or whole.packet.path or link == LINK_NFLOG)
     elif part.status == UNREAD:
         must(whole.status == UNREAD)
-    elif part.status == UNSUPPORTED_ENCAPSULATION and part.packet.unsupported == ESP:
-        pass
     elif part.status == UNSUPPORTED_LINK or part.status == UNSUPPORTED_ENCAPSULATION:
         must(whole.status == part.status and whole.packet.unsupported == part.packet.unsupported)
     elif part.status == PART:

@@ -376,8 +376,8 @@ cdef public int fuzz_streams(const uint8_t* data, size_t size) noexcept nogil:
     streams.most_flows = 1 + (data[0] >> 4 & 3)
     streams.kinds = KINDS[data[0] >> 6]
     streams.waiting = NO_FLOW
-    run.first_packets = MOST_PACKETS - (2 * (LARGEST_SEGMENT // BASE_HEADER_SIZE + 2) + (data[1] & 15))
-    run.first_files = MOST_FILES - 3 - (data[1] >> 4)
+    run.first_packets = MOST_PACKETS - (2 * (LARGEST_SEGMENT // BASE_HEADER_SIZE + 2) + 1 + (data[1] & 15))
+    run.first_files = MOST_FILES - 4 - (data[1] >> 4)
     memset(FILES, 0xFF, sizeof(FILES))
     start_rows(&run)
     operate(&run, data + 2, size - 2)
