@@ -434,14 +434,14 @@ cdef void check_plain(const uint8_t* frame, size_t size, const Seen* seen) noexc
 
 
 cdef void check_cut(const uint8_t* frame, size_t size, uint32_t link, const Seen* whole) noexcept nogil:
-    """What could be told of a part of a frame stays true when there is more of it, but what its contents tell.
+    """A part of a frame is classified as the whole frame is, except by its contents.
 
     These are ESP without encryption, VXLAN on any port, and streams of MSMQ that are not read. NFLOG may end after any
     attribute, and has no packet then.
     """
     cdef uint8_t* copied
     cdef Seen part
-    # Whether ESP is encrypted is told by its last bytes. Its number may be that of a protocol in any header
+    # The last bytes of ESP show whether it is encrypted. Any header may have its protocol number
     if memchr(frame, ESP_PROTOCOL, size) != NULL:
         return
     copied = exact_copy(frame, size, 1)
