@@ -145,9 +145,18 @@ _TYPED = ((2, 2), (3, 4), (4, 4), (5, 8), (6, 8), (7, 8), (11, 2), (16, 1), (17,
 _DOTNET = bytes.fromhex("0001000000ffffffff01000000000000000b")
 
 
+_NAMED = (
+    b"\x0bMSH|^~\\&|LAB\r\x1c\r", b"MSH|^~\\&|LAB\r", b"UNB\x1dUNOA:3\x1c", b"UNB+UNOC:3+\xfc'",
+    b"\0\1\0\1\4\2\x10net.msmq://h/q/r\3\7", b'<?xml version="1.0" encoding="ISO-8859-1"?><a>\xeb</a>',
+    "{\"a\":1}".encode("utf-16-be"), _DOTNET[:-1] + b"\6\1\0\0\0\5hello\x0b",
+    _DOTNET[:-1] + b"\x0f\1\0\0\0\2\0\0\0\2{}\x0b",
+)  # fmt: skip
+_HEADERS = (b'{"rbs2-msg-id":"1"}', b"\xef\xbb\xbf<a/>", b'{"a":\0\xff\7')
+
+
 def _typed_body(rng: random.Random) -> tuple[int, bytes]:
     """A BodyType and a body that fits it, or just not."""
-    style = rng.randrange(6)
+    style = rng.randrange(7)
     if style == 0:
         type_, size = rng.choice(_TYPED)
         return type_, rng.choice((rng.randbytes(size), b"\xff" * size, bytes(size), rng.randbytes(size + 1)))
@@ -161,6 +170,8 @@ def _typed_body(rng: random.Random) -> tuple[int, bytes]:
         return rng.choice((0, 768)), rng.choice((_DOTNET, _DOTNET[:-1], _DOTNET[:16], b"\1" + _DOTNET[1:]))
     if style == 3:
         return rng.choice((8, 31)), _text(rng) + rng.choice((b"", b"\0\0", b"\0"))
+    if style == 4:
+        return rng.choice(((0, rng.choice(_NAMED)), (30, rng.choice((b"Zo\xeb", b"\x80\x81\0")))))
     return _u32(rng), rng.randbytes(rng.choice((0, 1, 4, rng.randint(0, 60), rng.randint(0, 200))))
 
 
@@ -168,6 +179,8 @@ def _properties(
     rng: random.Random, *, label: bytes, class_: int, body: bytes, privacy: int, type_: int = 0, admin: bool = False
 ) -> list[Piece]:
     extension = rng.randbytes(rng.choice((0, 0, 0, 1, 3, 4, rng.randint(0, 50))))
+    if rng.random() < 0.1:
+        extension = rng.choice(_HEADERS)
     allocated = len(body) + rng.choice((*(0,) * 8, 4, 16, -1 if body else 0))
     flags = rng.choice((5, 15, rng.getrandbits(4) or 1)) if admin else 0
     flags = flags if rng.random() < 0.95 else rng.getrandbits(8)

@@ -16,7 +16,7 @@ TABLES: tuple[mqqb.Table, ...] = ("messages", "sessions")
 ADDRESSES = ("Destination", "Administration", "Response")
 QUEUES = ("DestinationQueue", "AdminQueue", "ResponseQueue")
 FORMATS = (
-    "empty", "xml", "text", "value", "dotnet_binary", "binary", "ansi_text",
+    "empty", "xml", "text", "value", "dotnet_binary", "binary", "ansi_text", "hl7", "edifact", "net_msmq",
 )  # fmt: skip # "encrypted" is a notification form too
 ENUMERATIONS = (
     "body_format",

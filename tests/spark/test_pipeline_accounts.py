@@ -92,7 +92,10 @@ def outcomes(row: Row) -> dict[str, list[Any]]:
 def lost_outcomes(row: Row) -> dict[str, list[Any]]:
     """The faults that readers give to a payload that lost bytes, and to a run."""
     if row.lost & UNFRAMED_BIT:
-        return {"messages": [Fault("bad_signature", "BaseHeader", 0)]}
+        # A header whose size no packet has begins a run by its size, other bytes by their signature
+        found = mqqb.read(row.payload, "messages")
+        named = isinstance(found, Fault) and found.field == "PacketSize" and found.code != "truncated"
+        return {"messages": [found if named else Fault("bad_signature", "BaseHeader", 0)]}
     padded = row._replace(payload=row.payload + bytes(row.lost))
     ((table, (made, *_)),) = list(outcomes(padded).items())[:1]
     if not isinstance(made, Fault) or made.offset + 4 > len(row.payload):
