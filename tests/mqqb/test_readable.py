@@ -206,6 +206,8 @@ _HL7 = "MSH|^~\\&|LAB|H\rPID|1\r"
         (_LATIN_1.encode("latin-1"), 0, ("xml", _LATIN_1)),
         (_ANSI.encode() + b"<a>\x80\x81</a>", 0, ("xml", _ANSI + "<a>\u20ac\ufffd</a>")),
         (b'<?xml version="1.0" encoding="unicode_escape"?><a>\xeb</a>', 0, ("binary", None)),
+        (b'<?xml version="1.0" encoding="ISO-8859-1b?><a>\xeb</a>', 0, ("binary", None)),
+        (b"<?xml version='1.0' encoding='ISO-8859-1\"?><a>\xeb</a>", 0, ("binary", None)),
         (b"Zo\xeb M\xfcller, 12 \x80", 0, ("binary", None)),
         (b"Zo\xeb\0", 30, ("ansi_text", "Zo\xeb")),
         (b"Zo\xc3\xab\0", 30, ("text", "Zo\xeb")),

@@ -131,9 +131,11 @@ def _object_text(records: bytes) -> str | None:
     return _sniffed(records[start:-1])
 
 
-_KNOWN_ENCODINGS = (
-    "utf-8", "utf-16", "us-ascii", "iso-8859-", "iso8859-", "windows-", "cp", "koi8-", "shift_jis", "gb", "big5",
+_ENCODINGS = (
+    "utf-8", "utf-16", "utf-16le", "utf-16be", "us-ascii", "koi8-r", "koi8-u", "shift_jis",
+    "gbk", "gb2312", "gb18030", "big5",
 )  # fmt: skip
+_NUMBERED_ENCODINGS = {"iso-8859-": (1, 2), "iso8859-": (1, 2), "windows-": (3, 4), "cp": (3, 4)}
 
 
 def _declared(body: bytes) -> tuple[str, str] | None:
@@ -145,8 +147,11 @@ def _declared(body: bytes) -> tuple[str, str] | None:
     value = after.lstrip()[1:].lstrip() if after.lstrip()[:1] == b"=" else b""
     if not found or b">" in before or len(before) > 105 or value[:1] not in (b'"', b"'"):
         return None
-    name = value[1:].partition(value[:1])[0].decode("latin-1").lower()
-    if not name.startswith(_KNOWN_ENCODINGS):
+    quoted, closed, _ = value[1:].partition(value[:1])
+    name = quoted.decode("latin-1").lower()
+    letters = name.rstrip("0123456789")
+    numbered = len(name) - len(letters) in _NUMBERED_ENCODINGS.get(letters, ())
+    if not closed or not (name in _ENCODINGS or numbered):
         return None
     try:
         text = body.decode("utf-8" if name.startswith("utf-16") else name, errors="replace")

@@ -56,7 +56,7 @@ _ENCODINGS = rb"|".join(
         rb"shift_jis", rb"gbk", rb"gb2312", rb"gb18030", rb"big5",
     )
 )  # fmt: skip
-_DECLARATION = re.compile(rb"<\?xml\s[^>]{0,99}?encoding\s*=\s*[\"']((?i:%b))[\"']" % _ENCODINGS)
+_DECLARATION = re.compile(rb"<\?xml\s[^>]{0,99}?encoding\s*=\s*([\"'])((?i:%b))\1" % _ENCODINGS)
 # The first code unit and the last of a document in UTF-16
 _DOCUMENTS = {"<": ">", "{": "}", "[": "]"}
 # HL7's Minimal Lower Layer Protocol
@@ -111,7 +111,7 @@ def format_and_text(body: bytes, body_type: int) -> tuple[str, str | None]:
     if body_type == ANSI_TYPE:
         return "ansi_text", body.rstrip(b"\0").decode("cp1252", "replace")
     if match := _DECLARATION.match(body):
-        return "xml", _decoded(body, match[1].decode("ascii"))
+        return "xml", _decoded(body, match[2].decode("ascii"))
     if match := _MLLP.fullmatch(body):
         return "hl7", match[1].decode("utf-8", "replace")
     if match := _EDIFACT.match(body):
