@@ -11,12 +11,15 @@ from uuid import UUID
 
 from msmqwire.capture import ALL_TABLES, CAPTURE
 from msmqwire.columns.schema import FAULT, GUID, Column, DataType, ListOf, StructOf, Table
-from msmqwire.discovery.client import TRANSITIONS, Transition
+from msmqwire.discovery import client as discovery
 from msmqwire.formatname.schema import FORMAT_NAMES
 from msmqwire.mqqb._packet import READABLE, SESSION_READABLE
 from msmqwire.mqqb.groups import GROUPS, MESSAGE_DEFAULTS, SESSION_DEFAULTS
 from msmqwire.mqqb.rules import RULES
 from msmqwire.mqqb.schema import MESSAGES, SESSIONS
+from msmqwire.session import transitions as session
+from msmqwire.session.timers import Timer
+from msmqwire.session.transitions import SessionState
 from msmqwire.spark.schema import spark_columns
 from msmqwire.wire.codes import FAULTS
 
@@ -115,19 +118,50 @@ def table(schema: Table) -> Iterator[str]:
     yield ""
 
 
-def state_diagram(transitions: Iterable[Transition], initial: str) -> Iterator[str]:
-    """Mermaid diagram: an arrow for each pair of states, with its rules."""
-    arrows: dict[tuple[str, str], list[str]] = {}
-    for transition in transitions:
-        for state in transition.states:
-            target = transition.target or state
-            arrows.setdefault((state.value, target.value), []).append(transition.rule)
+def state_diagram(arrows: Iterable[tuple[str, str, str]], initial: str) -> Iterator[str]:
+    """Mermaid diagram of (state, next state, label): an arrow for each pair of states, with its labels."""
+    labels: dict[tuple[str, str], list[str]] = {}
+    for before, after, label in arrows:
+        labels.setdefault((before, after), []).append(label)
     yield "```mermaid"
     yield "stateDiagram-v2"
     yield f"    [*] --> {initial}"
-    for (before, after), rules in arrows.items():
-        yield f"    {before} --> {after}: {', '.join(rules)}"
+    for (before, after), each in labels.items():
+        yield f"    {before} --> {after}: {', '.join(dict.fromkeys(each))}"
     yield "```"
+
+
+def discovery_arrows() -> Iterator[tuple[str, str, str]]:
+    """The arrows of the client of discovery, with the names of its rules."""
+    for transition in discovery.TRANSITIONS:
+        for state in transition.states:
+            yield state.value, (transition.target or state).value, transition.rule
+
+
+def _event(event: type[object] | Timer) -> str:
+    return f"{event.value} expires" if isinstance(event, Timer) else event.__name__
+
+
+def session_arrows() -> Iterator[tuple[str, str, str]]:
+    """The arrows of a session that change its state but for those that close it."""
+    yield SessionState.CLOSED, SessionState.WAITING_EC_MSG, "connection made (acceptor)"
+    yield SessionState.CLOSED, SessionState.WAITING_RECONNECT, "messages wait (initiator)"
+    yield SessionState.WAITING_RECONNECT, SessionState.WAITING_ECR_MSG, "connection made"
+    for transition in session.TRANSITIONS:
+        for state in transition.states:
+            if transition.target not in (None, SessionState.CLOSED):
+                yield state, transition.target, _event(transition.event)
+
+
+def session_transitions() -> Iterator[str]:
+    """The diagram of a session and its table."""
+    yield from state_diagram(session_arrows(), SessionState.CLOSED)
+    yield ""
+    yield "| In | On | Then | Otherwise | Source |"
+    yield "|---|---|---|---|---|"
+    for each in session.TRANSITIONS:
+        outcome = f"{each.target or 'as before'} | {each.otherwise or ''}"
+        yield f"| {', '.join(each.states)} | {_event(each.event)} | {outcome} | {each.section} |"
 
 
 def _words(part: Callable[..., object]) -> str:
@@ -143,7 +177,7 @@ def _legend(title: str, parts: Iterable[Callable[..., object]]) -> Iterator[str]
             yield f"| {_words(part)} | {part.__doc__.rstrip('.')} |"
 
 
-def transition_tables(transitions: Iterable[Transition]) -> Iterator[str]:
+def transition_tables(transitions: Iterable[discovery.Transition]) -> Iterator[str]:
     """Rules of a state machine as a table, and the meaning of its guards and steps."""
     rules = list(transitions)
     yield "| Rule | In | On | When | Does | Then | Source |"
@@ -379,10 +413,9 @@ def pages() -> dict[Path, str]:
     # After the table's header
     lines[-1] += "\n".join(f"| `{code}` | {meaning} |" for code, meaning in FAULTS.items())
     stub = column_names((CAPTURE, *(kind.table for kind in ALL_TABLES.values()), FORMAT_NAMES))
-    discovery = HERE / "discovery.md"
     messages, conformance = HERE / "messages.md", HERE / "conformance.md"
     conforming = filled(conformance.read_text("utf-8"), "requirements", requirements(MUSTS))
-    transitions = [*state_diagram(TRANSITIONS, "idle"), "", *transition_tables(TRANSITIONS)]
+    rules_of_client = [*state_diagram(discovery_arrows(), "idle"), "", *transition_tables(discovery.TRANSITIONS)]
     readme = HERE.parent / "README.md"
     performance = (HERE / "performance.md").read_text("utf-8")
     return {
@@ -390,7 +423,10 @@ def pages() -> dict[Path, str]:
         PACKAGE / "columns" / "names.pyi": "\n".join(stub) + "\n",
         PACKAGE / "mqqb" / "_packet.pyi": "\n".join(packet_classes()) + "\n",
         HERE / "tables.md": "\n".join(lines) + "\n",
-        discovery: filled(discovery.read_text("utf-8"), "rules of the client", transitions),
+        HERE / "discovery.md": filled(
+            (HERE / "discovery.md").read_text("utf-8"), "rules of the client", rules_of_client
+        ),
+        HERE / "sessions.md": filled((HERE / "sessions.md").read_text("utf-8"), "transitions", session_transitions()),
         messages: filled(messages.read_text("utf-8"), "rules", rules((MESSAGES, SESSIONS))),
         conformance: filled(conforming, "statements on sessions", statements(STATEMENTS, "QS-")),
     }

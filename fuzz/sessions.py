@@ -177,7 +177,7 @@ class Both:
             packet, data = first_packet(data)
             assert packet, "an incomplete packet"
             packets.append(read(packet))
-        assert self.machine.unacked_message_count <= self.settings.window_size
+        assert self.machine.sending.unacked_message_count <= self.settings.window_size
         if not self.compared:
             return
         sent = self.reference.sent
@@ -204,11 +204,11 @@ def header(source: Input, both: Both) -> SessionHeader:
     """A header whose counts are those of the session, plus what the input adds to them."""
     session = both.machine
     counts = (
-        session.message_sent_count,
+        session.sending.message_sent_count,
         0,
         0,
-        session.message_received_count,
-        session.recoverable_message_received_count,
+        session.receiving.message_received_count,
+        session.receiving.recoverable_message_received_count,
         0,
     )
     added = [source.small() for _ in counts]
@@ -217,7 +217,7 @@ def header(source: Input, both: Both) -> SessionHeader:
     first, flags = added[1], int.from_bytes(source.bytes(2), "little")
     return SessionHeader(
         (counts[0] - min(counts[0], added[0])) % 65536 if added[0] < 192 else (counts[0] + 1) % 65536,
-        min(first, session.recoverable_message_sent_count),
+        min(first, session.sending.recoverable_message_sent_count),
         flags,
         (counts[3] + added[3] % 3) % 65536,
         (counts[4] + added[4] % 3) % 65536,

@@ -27,8 +27,12 @@ from msmqwire.session.incoming import (
 from msmqwire.session.initiator import Initiator
 from msmqwire.session.limit import MessageLimit
 from msmqwire.session.ping import PING_RESPONSE_TIMEOUT, PingClient, answer_ping
-from msmqwire.session.session import Session, SessionState, Timer
+from msmqwire.session.receiving import Receiving
+from msmqwire.session.sending import Sending
+from msmqwire.session.session import Session
 from msmqwire.session.settings import LARGEST_PACKET, Settings
+from msmqwire.session.timers import Timer, Timers
+from msmqwire.session.transitions import SessionState
 
 __all__ = [
     "LARGEST_PACKET",
@@ -49,6 +53,8 @@ __all__ = [
     "MessageReceived",
     "MessagesAcknowledged",
     "PingClient",
+    "Receiving",
+    "Sending",
     "SequenceKey",
     "SequenceState",
     "SequenceStore",
@@ -58,6 +64,7 @@ __all__ = [
     "SessionState",
     "Settings",
     "Timer",
+    "Timers",
     "answer_ping",
 ]
 

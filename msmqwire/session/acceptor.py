@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from msmqwire import mqqb
 from msmqwire.session.events import CloseReason
-from msmqwire.session.session import Session, SessionState, Timer
+from msmqwire.session.session import Session
 from msmqwire.session.settings import ACK_TIMEOUTS, RECOVERABLE_ACK_TIMEOUTS
+from msmqwire.session.timers import Timer
+from msmqwire.session.transitions import SessionState
 from msmqwire.wire.guids import NIL
 
 _RESERVED = 0x0010  # RE of OperatingSystem: 2.2.3.1
@@ -62,14 +64,11 @@ class Acceptor(Session):
     [MessagesAcknowledged(message_ids=(1,))]
     """
 
-    _waiting_ec = SessionState.WAITING_EC_MSG
-    _waiting_cp = SessionState.WAITING_CP_MSG
-
     def connection_made(self, now: float) -> None:
         """A peer has connected: [MS-MQQB] 3.1.5.10."""
-        self._start_initialization(now)
+        self._start_initialization(SessionState.WAITING_EC_MSG, now)
 
-    def _receive_establish_connection(self, packet: mqqb.EstablishConnection, now: float) -> None:
+    def _receive_establish_connection(self, packet: mqqb.EstablishConnection, data: bytes, now: float) -> None:
         """[MS-MQQB] 3.1.5.3.1."""
         self.remote_queue_manager = packet.client_guid
         if self.incoming.is_paused(packet.client_guid, self._address, now):
@@ -92,12 +91,11 @@ class Acceptor(Session):
         if refusal is not None:
             self._close(CloseReason.REFUSED, refusal, now)
         else:
-            self.state = self._waiting_cp
-            self._start(Timer.SESSION_INITIALIZATION, self.settings.initialization_timeout, now)  # S13
+            self.timers.start(Timer.SESSION_INITIALIZATION, self.settings.initialization_timeout, now)  # S13
 
     def _receive_connection_parameters(self, packet: mqqb.ConnectionParameters, data: bytes, now: float) -> None:
         """[MS-MQQB] 3.1.5.4.1."""
-        self.received_window_size = packet.window_size
+        self.sending.received_window_size = packet.window_size
         # Echoed as received, but in range for the own timers (S19)
         self.ack_wait_timeout = ACK_TIMEOUTS.clamp(packet.ack_timeout)
         self.recoverable_ack_send_timeout = RECOVERABLE_ACK_TIMEOUTS.clamp(packet.recoverable_ack_timeout)
@@ -109,4 +107,3 @@ class Acceptor(Session):
         encoded = bytearray(mqqb.encode(response))
         encoded[_TIMEOUTS] = data[_TIMEOUTS]
         self._output.append(bytes(encoded))
-        self._open(now)

@@ -9,8 +9,10 @@ from uuid import UUID
 from msmqwire import mqqb
 from msmqwire.session.events import CloseReason, ConnectionWanted, Event
 from msmqwire.session.history import MessageIDHistory
-from msmqwire.session.session import Session, SessionState, Timer
+from msmqwire.session.session import Session
 from msmqwire.session.settings import ACK_TIMEOUTS, RECOVERABLE_ACK_TIMEOUTS, Settings
+from msmqwire.session.timers import Timer
+from msmqwire.session.transitions import SessionState
 from msmqwire.wire.guids import NIL
 
 _SERVER = 0x0210  # RE and OS of OperatingSystem: 2.2.3.1
@@ -40,9 +42,6 @@ class Initiator(Session):
     wall_clock : callable
         Seconds since 1970, UTC: SentTime of messages, and which of them have expired.
     """
-
-    _waiting_ec = SessionState.WAITING_ECR_MSG
-    _waiting_cp = SessionState.WAITING_CPR_MSG
 
     def __init__(
         self,
@@ -95,7 +94,7 @@ class Initiator(Session):
         if remote_queue_manager is not None:
             self._server_guid = remote_queue_manager
         self.remote_queue_manager = self._server_guid
-        self._start_initialization(now)
+        self._start_initialization(SessionState.WAITING_ECR_MSG, now)
         request = mqqb.EstablishConnection(
             client_guid=self.identifier,
             server_guid=self._server_guid,
@@ -134,28 +133,23 @@ class Initiator(Session):
             self._wait_for_reconnect(now)
 
     def _wait_for_reconnect(self, now: float) -> None:
-        if Timer.SESSION_RETRY_CONNECT not in self._timers:
-            self._start(Timer.SESSION_RETRY_CONNECT, self._retry_seconds, now)
+        if Timer.SESSION_RETRY_CONNECT not in self.timers:
+            self.timers.start(Timer.SESSION_RETRY_CONNECT, self._retry_seconds, now)
             longest = self.settings.retry_timeout
             self._retry_seconds = min(max(2 * self._retry_seconds, _FIRST_RETRY * longest), longest)
         self.state = SessionState.WAITING_RECONNECT
 
-    def _expire(self, timer: Timer, now: float) -> None:
-        if timer is not Timer.SESSION_RETRY_CONNECT:
-            super()._expire(timer, now)
-            return
+    def _retry_connect(self, now: float) -> None:
+        """[MS-MQQB] 3.1.6.1."""
         # There may be no connection until all messages have expired
         self.outgoing.waiting.discard_if(self._remove_if_expired)
         if self.outgoing.waiting or self._is_wanted:
-            self._events.append(ConnectionWanted())  # 3.1.6.1
+            self._events.append(ConnectionWanted())
         else:
             self.state = SessionState.CLOSED
 
-    def _receive_establish_connection(self, packet: mqqb.EstablishConnection, now: float) -> None:
+    def _receive_establish_connection(self, packet: mqqb.EstablishConnection, data: bytes, now: float) -> None:
         """[MS-MQQB] 3.1.5.3.2."""
-        if packet.refused:
-            self._close(CloseReason.REFUSED, f"queue manager {packet.server_guid} refused the session", now)
-            return
         # For a direct name any identifier is accepted (S1)
         if packet.client_guid != self.identifier or self._server_guid not in (NIL, packet.server_guid):
             detail = f"the response names client {packet.client_guid} and server {packet.server_guid}"
@@ -173,13 +167,11 @@ class Initiator(Session):
             window_size=self._window_size,
         )
         self._output.append(mqqb.encode(parameters))
-        self.state = self._waiting_cp
 
     def _receive_connection_parameters(self, packet: mqqb.ConnectionParameters, data: bytes, now: float) -> None:
         """[MS-MQQB] 3.1.5.4.2."""
-        self.received_window_size = packet.window_size
+        self.sending.received_window_size = packet.window_size
         self._is_wanted = False
-        self._open(now)
 
 
 def _milliseconds(now: float) -> int:

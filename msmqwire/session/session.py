@@ -9,8 +9,6 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from enum import StrEnum
-from typing import ClassVar
 from uuid import UUID, uuid4
 
 from msmqwire import mqqb
@@ -31,36 +29,18 @@ from msmqwire.session.framing import QUEUE_MANAGER_ADDRESS, PacketReader
 from msmqwire.session.history import MOST_REMEMBERED, MessageIDHistory
 from msmqwire.session.incoming import Incoming, OrderAckTimers, SequenceKey
 from msmqwire.session.limit import MessageLimit
-from msmqwire.session.numbers import latest, on_wire
+from msmqwire.session.numbers import on_wire
 from msmqwire.session.outgoing import OutgoingMessagePosition, OutgoingMessageTable
+from msmqwire.session.receiving import Receiving
+from msmqwire.session.sending import Sending
 from msmqwire.session.settings import RECOVERABLE_ACK_TIMEOUTS, Settings
+from msmqwire.session.timers import Timer, Timers
+from msmqwire.session.transitions import TRANSITION_OF, Packet, SessionState
 from msmqwire.wire.guids import NIL
 
-_FLAGS = 32  # bits of RecoverableMsgAckFlags
 _MOST_ACKNOWLEDGMENTS = 1 << 18  # bytes that wait for the peer
+_TIMERS = {True: tuple(Timer), False: (Timer.SESSION_ACK_SEND,)}  # by whether the session may close
 _LATE = 0.75  # of the Session Ack Send Timer, after which a message carries the acknowledgment: 3.1.7.11
-
-
-class SessionState(StrEnum):
-    """SessionState: [MS-MQQB] 3.1.1.3.1."""
-
-    OPEN = "OPEN"
-    CLOSED = "CLOSED"
-    WAITING_CP_MSG = "WAITING_CP_MSG"
-    WAITING_CPR_MSG = "WAITING_CPR_MSG"
-    WAITING_EC_MSG = "WAITING_EC_MSG"
-    WAITING_ECR_MSG = "WAITING_ECR_MSG"
-    WAITING_RECONNECT = "WAITING_RECONNECT"
-
-
-class Timer(StrEnum):
-    """The timers of a session: [MS-MQQB] 3.1.2.1 to 3.1.2.5."""
-
-    SESSION_INITIALIZATION = "session_initialization"
-    SESSION_CLEANUP = "session_cleanup"
-    SESSION_RETRY_CONNECT = "session_retry_connect"
-    SESSION_ACK_WAIT = "session_ack_wait"
-    SESSION_ACK_SEND = "session_ack_send"
 
 
 class Session(ABC):
@@ -80,15 +60,11 @@ class Session(ABC):
     outgoing : OutgoingMessageTable
         Messages to send and messages that are not acknowledged.
     history : MessageIDHistory
-    message_sent_count, recoverable_message_sent_count, message_received_count, recoverable_message_received_count : int
-    unacked_message_count, unacked_received_msg_count, recoverable_msg_ack_flags : int
-    last_acked_recoverable_msg_seq_number, received_window_size : int
-        The counts of [MS-MQQB] 3.1.1.3.1, not reduced to the 16 bits that they have on the wire.
+    sending : Sending
+    receiving : Receiving
+        The counts of [MS-MQQB] 3.1.1.3.1 in each direction.
+    timers : Timers
     """
-
-    #: The states in which an EstablishConnection packet and a ConnectionParameters packet are expected.
-    _waiting_ec: ClassVar[SessionState]
-    _waiting_cp: ClassVar[SessionState]
 
     def __init__(
         self,
@@ -119,7 +95,7 @@ class Session(ABC):
         self._address = address
         self._wall_clock = wall_clock
         self._output: list[bytes] = []
-        self._timers: dict[Timer, float] = {}
+        self.timers = Timers()
         self._events: list[Event] = []
         self._now = 0.0
         self._order_acks = OrderAckTimers(self.incoming)
@@ -150,7 +126,7 @@ class Session(ABC):
     @property
     def unacknowledged_bytes(self) -> int:
         """Bytes of messages that were sent on this session and are not acknowledged on it."""
-        return self._unacked_bytes
+        return self.sending.unacked_bytes
 
     @property
     def incomplete_bytes(self) -> int:
@@ -204,9 +180,8 @@ class Session(ABC):
         """
         if self._events:
             return float("-inf")
-        timers: list[float | None] = [*self._timers.values()] if closing else [self._timers.get(Timer.SESSION_ACK_SEND)]
-        timers.append(self._order_acks.next_expiry())
-        return min((each for each in timers if each is not None), default=None)
+        expiries = (self.timers.expiry(_TIMERS[closing]), self._order_acks.next_expiry())
+        return min((each for each in expiries if each is not None), default=None)
 
     def handle_deadline(self, now: float, *, closing: bool = True) -> list[Event]:
         """The timers that have expired, in the order of their times: [MS-MQQB] 3.1.6.
@@ -217,11 +192,8 @@ class Session(ABC):
         self._take_order_acks()
         for key in self._order_acks.take(now):
             self._send_order_ack(key)
-        for timer in sorted(self._timers, key=self._timers.__getitem__):
-            # An earlier timer may have stopped a later one
-            if self._timers.get(timer, now + 1) <= now and (closing or timer is Timer.SESSION_ACK_SEND):
-                del self._timers[timer]
-                self._expire(timer, now)
+        for timer in self.timers.take_expired(now, _TIMERS[closing]):
+            getattr(self, TRANSITION_OF[self.state, timer].method)(now)
         self._send_waiting(now)
         return self._take_events()
 
@@ -269,32 +241,24 @@ class Session(ABC):
     # --- Beginning and end: 3.1.3.2, 3.1.5.9 ---
 
     def _initialize(self, state: SessionState) -> None:
-        self.message_sent_count = self.recoverable_message_sent_count = 0
-        self.message_received_count = self.recoverable_message_received_count = 0
-        self.recoverable_msg_ack_flags = 0
-        self.last_acked_recoverable_msg_seq_number = 0
-        self.unacked_received_msg_count = 0
-        self.unacked_message_count = 0  # S5
-        self._unacked_bytes = self._unacked_received_bytes = 0
-        self.received_window_size = self._window_size
+        self.sending = Sending(self.outgoing, self._window_size, self.settings.max_unacknowledged_bytes)
+        self.receiving = Receiving()
         self.ack_wait_timeout = self.settings.ack_wait_timeout
         self.recoverable_ack_send_timeout = RECOVERABLE_ACK_TIMEOUTS.highest
         self.session_active = self.received_ack = self._is_lost = False
         self.state = state
-        self._ack_send_started = self._opened_at = 0.0
-        self._timers.clear()
+        self._opened_at = 0.0
+        self.timers.stop_all()
         self._output.clear()
         self._reader = PacketReader(self.settings.max_packet_size)
-        self.outgoing.start_session()
 
-    def _start_initialization(self, now: float) -> None:
-        self._initialize(self._waiting_ec)
-        self._start(Timer.SESSION_INITIALIZATION, self.settings.initialization_timeout, now)  # S13
-        self._start(Timer.SESSION_CLEANUP, self.settings.cleanup_timeout, now)
+    def _start_initialization(self, state: SessionState, now: float) -> None:
+        self._initialize(state)
+        self.timers.start(Timer.SESSION_INITIALIZATION, self.settings.initialization_timeout, now)  # S13
+        self.timers.start(Timer.SESSION_CLEANUP, self.settings.cleanup_timeout, now)
 
-    def _open(self, now: float) -> None:
-        self._timers.pop(Timer.SESSION_INITIALIZATION, None)
-        self.state = SessionState.OPEN
+    def _opened(self, now: float) -> None:
+        self.timers.stop(Timer.SESSION_INITIALIZATION)
         self._opened_at = now
         for position in self.incoming.take_unsent(self.remote_queue_manager):
             self.outgoing.adopt(position)
@@ -308,9 +272,9 @@ class Session(ABC):
     def _close(self, reason: CloseReason, detail: str, now: float) -> None:
         if self.is_disconnected:
             return
-        if self.is_open and self.unacked_received_msg_count and not self._is_lost:
-            self._send_session_ack()  # what came before is stored
-        self._timers.clear()
+        if self.is_open and not self._is_lost:
+            self._send_owed_ack(now)  # what came before is stored
+        self.timers.stop_all()
         self.state = SessionState.CLOSED
         self._reader.clear()
         self.outgoing.start_session()
@@ -323,47 +287,41 @@ class Session(ABC):
 
     # --- Timers: 3.1.2, 3.1.6 ---
 
-    def _start(self, timer: Timer, seconds: float, now: float) -> None:
-        self._timers[timer] = now + seconds
-
     def _start_ack_send(self, milliseconds: float, now: float) -> None:
-        self._ack_send_started = now
-        self._start(Timer.SESSION_ACK_SEND, milliseconds / 1000, now)
+        self.timers.start(Timer.SESSION_ACK_SEND, milliseconds / 1000, now)
 
-    def _start_ack_wait(self, now: float) -> None:
-        milliseconds = self.ack_wait_timeout * self.settings.ack_wait_multiple
-        self._start(Timer.SESSION_ACK_WAIT, milliseconds / 1000, now)
+    @property
+    def _ack_wait_seconds(self) -> float:
+        return self.ack_wait_timeout * self.settings.ack_wait_multiple / 1000
 
-    def _expire(self, timer: Timer, now: float) -> None:
-        match timer:
-            case Timer.SESSION_INITIALIZATION:  # 3.1.6.6
-                seconds = f"{self.settings.initialization_timeout:g}"
-                self._close(
-                    CloseReason.INITIALIZATION_TIMEOUT, f"the session was not initialized in {seconds} seconds", now
-                )
-            case Timer.SESSION_CLEANUP:  # 3.1.6.2
-                if self.session_active:
-                    self.session_active = False
-                    self._start(Timer.SESSION_CLEANUP, self.settings.cleanup_timeout, now)
-                else:
-                    seconds = f"{self.settings.cleanup_timeout:g}"
-                    self._close(CloseReason.IDLE, f"there was no message for {seconds} seconds", now)
-            case Timer.SESSION_ACK_WAIT:  # 3.1.6.3
-                if not self.outgoing.awaiting:
-                    self.received_ack = False
-                elif self.received_ack:
-                    self.received_ack = False
-                    self._start_ack_wait(now)
-                else:
-                    self._close(
-                        CloseReason.ACK_WAIT_TIMEOUT,
-                        f"no packet came within {self.ack_wait_timeout * self.settings.ack_wait_multiple / 1000:g} "
-                        "seconds while messages were not acknowledged",
-                        now,
-                    )
-            case Timer.SESSION_ACK_SEND:  # 3.1.6.4; it stays stopped (S14)
-                if self.unacked_received_msg_count:
-                    self._send_session_ack()
+    def _close_uninitialized(self, now: float) -> None:
+        """[MS-MQQB] 3.1.6.6."""
+        seconds = f"{self.settings.initialization_timeout:g}"
+        self._close(CloseReason.INITIALIZATION_TIMEOUT, f"the session was not initialized in {seconds} seconds", now)
+
+    def _close_if_idle(self, now: float) -> None:
+        """[MS-MQQB] 3.1.6.2."""
+        if self.session_active:
+            self.session_active = False
+            self.timers.start(Timer.SESSION_CLEANUP, self.settings.cleanup_timeout, now)
+        else:
+            seconds = f"{self.settings.cleanup_timeout:g}"
+            self._close(CloseReason.IDLE, f"there was no message for {seconds} seconds", now)
+
+    def _close_if_silent(self, now: float) -> None:
+        """[MS-MQQB] 3.1.6.3."""
+        if self.received_ack or not self.outgoing.awaiting:
+            self.received_ack = False
+            if self.outgoing.awaiting:
+                self.timers.start(Timer.SESSION_ACK_WAIT, self._ack_wait_seconds, now)
+        else:
+            detail = f"no packet came within {self._ack_wait_seconds:g} seconds while messages were not acknowledged"
+            self._close(CloseReason.ACK_WAIT_TIMEOUT, detail, now)
+
+    def _send_owed_ack(self, now: float) -> None:
+        """[MS-MQQB] 3.1.6.4; the timer stays stopped (S14)."""
+        if self.receiving.unacked_received_msg_count:
+            self._send_session_ack()
 
     # --- Packets received: 3.1.5 ---
 
@@ -374,77 +332,42 @@ class Session(ABC):
         except DecodeError as error:
             self._close(CloseReason.MALFORMED_PACKET, f"malformed packet: {error}", now)
             return
-        if isinstance(packet, mqqb.UserMessage) and self.is_open:
-            self._receive_user_message(packet, data, now)
-        elif isinstance(packet, mqqb.SessionAck) and self.is_open:
-            if packet.refused:  # S15
-                self._close(CloseReason.REFUSED, "the peer refused the session in a SessionAck packet", now)
-            else:
-                self._receive_session_header(packet, now)
-        elif isinstance(packet, mqqb.EstablishConnection) and self.state is self._waiting_ec:
-            self._receive_establish_connection(packet, now)
-        elif isinstance(packet, mqqb.ConnectionParameters) and self.state is self._waiting_cp:
-            if packet.refused:  # S15
-                self._close(CloseReason.REFUSED, "the peer refused the session in a ConnectionParameters packet", now)
-            else:
-                self._receive_connection_parameters(packet, data, now)
+        before = self.state
+        transition = TRANSITION_OF.get((before, type(packet)))
+        if transition is None:
+            self._close(CloseReason.UNEXPECTED_PACKET, f"{type(packet).__name__} packet in state {before}", now)
+        elif transition.refusable and (refusal := _refusal(packet)):  # S15
+            self._close(CloseReason.REFUSED, refusal, now)
         else:
-            detail = f"{type(packet).__name__} packet in state {self.state}"
-            self._close(CloseReason.UNEXPECTED_PACKET, detail, now)
+            getattr(self, transition.method)(packet, data, now)
+            if transition.target is not None and self.state is before:
+                self.state = transition.target
+                if self.is_open:
+                    self._opened(now)
 
     @abstractmethod
-    def _receive_establish_connection(self, packet: mqqb.EstablishConnection, now: float) -> None: ...
+    def _receive_establish_connection(self, packet: mqqb.EstablishConnection, data: bytes, now: float) -> None: ...
 
     @abstractmethod
     def _receive_connection_parameters(self, packet: mqqb.ConnectionParameters, data: bytes, now: float) -> None: ...
 
+    def _receive_session_ack(self, packet: mqqb.SessionAck, data: bytes, now: float) -> None:
+        self._receive_session_header(packet, now)
+
     def _receive_session_header(self, header: mqqb.SessionHeader | mqqb.SessionAck, now: float) -> None:
         """[MS-MQQB] 3.1.5.5."""
-        acked = latest(header.ack_sequence_number, self.message_sent_count)
-        if acked is None:  # S19
-            sent = on_wire(self.message_sent_count)
+        deleted = self.sending.acknowledged(header)
+        if deleted is None:
+            sent = on_wire(self.sending.message_sent_count)
             detail = f"AckSequenceNumber is {header.ack_sequence_number}, but {sent} messages were sent"
             self._close(CloseReason.UNEXPECTED_PACKET, detail, now)
             return
-        self._delete_acknowledged(header, acked)
-        if header.window_size:  # S4
-            self.received_window_size = header.window_size
-        for name, theirs, ours in (
-            ("UserMsgSequenceNumber", header.user_msg_sequence_number, self.message_received_count),
-            ("RecoverableMsgSeqNumber", header.recoverable_msg_seq_number, self.recoverable_message_received_count),
-        ):
-            if theirs != on_wire(ours):  # 3.1.5.5.5
-                detail = f"{name} is {theirs}, but {on_wire(ours)} such messages were received"
-                self._close(CloseReason.UNEXPECTED_PACKET, detail, now)
-                return
-        if self.outgoing.awaiting:
-            self._start_ack_wait(now)
-
-    def _delete_acknowledged(self, header: mqqb.SessionHeader | mqqb.SessionAck, acked: int) -> None:
-        """[MS-MQQB] 3.1.5.5.1 to 3.1.5.5.3."""
-        first, flags = header.recoverable_msg_ack_seq_number, header.recoverable_msg_ack_flags
-        # S10; numbers of messages that were not sent on this session acknowledge nothing
-        stored = latest(first, self.recoverable_message_sent_count) if first or flags else None
-        kept: list[OutgoingMessagePosition] = []
-        deleted: list[int] = []
-        for position in self.outgoing.awaiting:
-            if position.recoverable:
-                delete = stored is not None and _is_stored(position.recoverable_sequence_number, stored, flags)
-            else:
-                delete = position.sequence_number <= acked
-            if not position.received_session_ack and (delete or position.sequence_number <= acked):
-                position.received_session_ack = True
-                self.unacked_message_count -= 1
-                self._unacked_bytes -= len(position.packet)
-            if delete:
-                if not position.is_acknowledgment:
-                    deleted.append(position.message_id)
-                self.outgoing.remove(position)
-            else:
-                kept.append(position)
-        self.outgoing.awaiting = kept
         if deleted:
             self._events.append(MessagesAcknowledged(tuple(deleted)))
+        if detail := self.receiving.difference(header):
+            self._close(CloseReason.UNEXPECTED_PACKET, detail, now)
+        elif self.outgoing.awaiting:
+            self.timers.start(Timer.SESSION_ACK_WAIT, self._ack_wait_seconds, now)
 
     def _receive_user_message(self, message: mqqb.UserMessage, data: bytes, now: float) -> None:
         """[MS-MQQB] 3.1.5.8."""
@@ -461,12 +384,9 @@ class Session(ABC):
             )
             self._close(CloseReason.NOT_FORWARDED, detail, now)
             return
-        # Both counts are raised once, also for a message that is not delivered (S2, S6)
-        self.message_received_count += 1
-        self.unacked_received_msg_count += 1
-        self._unacked_received_bytes += len(data)
+        self.receiving.count(len(data))
         self.session_active = True
-        if Timer.SESSION_ACK_SEND not in self._timers:
+        if Timer.SESSION_ACK_SEND not in self.timers:
             self._start_ack_send(self.ack_wait_timeout / 2, now)
         if recoverable:
             self._count_recoverable(len(data), now)
@@ -474,24 +394,21 @@ class Session(ABC):
         self._delivery.deliver(message, data, foreign, now)
         if message.session is not None:
             self._receive_session_header(message.session, now)
-        window = min(self._window_size, self.received_window_size)
+        window = min(self._window_size, self.sending.received_window_size)
         if self.is_open and (
-            self.unacked_received_msg_count >= max(1, window // 2)  # S8
-            or self._unacked_received_bytes >= self.settings.max_unacknowledged_bytes // 2
+            self.receiving.unacked_received_msg_count >= max(1, window // 2)  # S8
+            or self.receiving.unacked_bytes >= self.settings.max_unacknowledged_bytes // 2
         ):
             self._send_session_ack()
 
     def _count_recoverable(self, size: int, now: float) -> None:
         """[MS-MQQB] 3.1.5.8.7; ``data_to_send`` is called when the message is on disk."""
-        bit = self.recoverable_message_received_count - self.last_acked_recoverable_msg_seq_number
-        if bit >= _FLAGS:
+        if self.receiving.flags_are_full:
             self._send_session_ack()
-            self.unacked_received_msg_count, self._unacked_received_bytes = 1, size  # S7
-            bit = 0
-        self.recoverable_message_received_count += 1
-        if not self.recoverable_msg_ack_flags:
+            self.receiving.count_unacknowledged(size)  # S7
+        if not self.receiving.recoverable_msg_ack_flags:
             self._start_ack_send(self.recoverable_ack_send_timeout, now)
-        self.recoverable_msg_ack_flags |= 1 << bit
+        self.receiving.count_recoverable()
 
     # --- OrderAck and other acknowledgments that are messages: 3.1.6.9, 3.1.7.15, 3.1.7.17 ---
 
@@ -546,13 +463,8 @@ class Session(ABC):
 
     def _send_waiting(self, now: float) -> None:
         """[MS-MQQB] 3.1.7.1 for each message that waits, by priority (S49), as far as the window allows (S4)."""
-        table = self.outgoing
-        while self.is_open and table.waiting and len(table.awaiting) < MOST_REMEMBERED:
-            if self.unacked_message_count >= min(self._window_size, max(1, self.received_window_size)):
-                return
-            if self._unacked_bytes >= self.settings.max_unacknowledged_bytes:
-                return
-            position = table.waiting.pop()
+        while self.is_open and self.outgoing.waiting and self.sending.has_room:
+            position = self.outgoing.waiting.pop()
             if not self._remove_if_expired(position):
                 self._send_message(position, now)
 
@@ -566,27 +478,16 @@ class Session(ABC):
 
     def _send_message(self, position: OutgoingMessagePosition, now: float) -> None:
         """[MS-MQQB] 3.1.7.1.3."""
-        self.message_sent_count += 1
-        position.sequence_number = self.message_sent_count
-        if position.recoverable:
-            self.recoverable_message_sent_count += 1
-            position.recoverable_sequence_number = self.recoverable_message_sent_count
-        position.received_session_ack = False
-        self.unacked_message_count += 1
-        self._unacked_bytes += len(position.packet)
-        self.outgoing.awaiting.append(position)
+        self.sending.count(position)
         self.session_active = True
-        if Timer.SESSION_ACK_WAIT not in self._timers:
-            self._start_ack_wait(now)
-        if position.carries_header and self.unacked_received_msg_count and self._ack_is_late(now):
+        if Timer.SESSION_ACK_WAIT not in self.timers:
+            self.timers.start(Timer.SESSION_ACK_WAIT, self._ack_wait_seconds, now)
+        owed = self.receiving.unacked_received_msg_count
+        # 3.1.7.11
+        if position.carries_header and owed and self.timers.elapsed(Timer.SESSION_ACK_SEND, now) > _LATE:
             self._output.append(position.with_session_header(self._session_ack()[-SESSION_HEADER_SIZE:]))
         else:
             self._output.append(position.packet)
-
-    def _ack_is_late(self, now: float) -> bool:
-        """Whether more than 75 percent of the Session Ack Send Timer have elapsed: 3.1.7.11."""
-        expires = self._timers.get(Timer.SESSION_ACK_SEND)
-        return expires is not None and now - self._ack_send_started > _LATE * (expires - self._ack_send_started)
 
     def _send_session_ack(self) -> None:
         """[MS-MQQB] 3.1.6.4."""
@@ -597,20 +498,16 @@ class Session(ABC):
 
         The timer is stopped (S14).
         """
-        flags = self.recoverable_msg_ack_flags
+        self.timers.stop(Timer.SESSION_ACK_SEND)
+        received, first, flags = self.receiving.acknowledgment()
         packet = mqqb.SessionAck(
-            ack_sequence_number=on_wire(self.message_received_count),
-            recoverable_msg_ack_seq_number=on_wire(self.last_acked_recoverable_msg_seq_number + 1)
-            if flags
-            else 0,  # S10
+            ack_sequence_number=received,
+            recoverable_msg_ack_seq_number=first,
             recoverable_msg_ack_flags=flags,
-            user_msg_sequence_number=on_wire(self.message_sent_count),
-            recoverable_msg_seq_number=on_wire(self.recoverable_message_sent_count),
+            user_msg_sequence_number=on_wire(self.sending.message_sent_count),
+            recoverable_msg_seq_number=on_wire(self.sending.recoverable_message_sent_count),
             window_size=self._window_size,
         )
-        self.recoverable_msg_ack_flags = self.unacked_received_msg_count = self._unacked_received_bytes = 0
-        self.last_acked_recoverable_msg_seq_number = self.recoverable_message_received_count
-        self._timers.pop(Timer.SESSION_ACK_SEND, None)
         return mqqb.encode(packet)
 
 
@@ -628,6 +525,10 @@ def _malformed_transaction(message: mqqb.UserMessage) -> str:
     return ""
 
 
-def _is_stored(number: int, first: int, flags: int) -> bool:
-    """Whether a SessionHeader acknowledges the recoverable message ``number``: [MS-MQQB] 3.1.5.5.3."""
-    return number <= first or (number - first < _FLAGS and bool(flags >> (number - first) & 1))
+def _refusal(packet: Packet) -> str:
+    """Say in which packet the peer refused the session; empty if it did not."""
+    if isinstance(packet, mqqb.UserMessage | mqqb.Ping) or not packet.refused:
+        return ""
+    if isinstance(packet, mqqb.EstablishConnection):
+        return f"queue manager {packet.server_guid} refused the session"
+    return f"the peer refused the session in a {type(packet).__name__} packet"

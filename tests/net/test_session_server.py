@@ -81,8 +81,8 @@ def test_the_session_of_a_peer_that_does_not_read_ends_with_its_timer() -> None:
             peer, session = await session_that_is_not_read(server)
             with peer:
                 loop = asyncio.get_running_loop()
-                for timer in session.acceptor._timers:
-                    session.acceptor._timers[timer] = loop.time()
+                for timer in session.acceptor.timers:
+                    session.acceptor.timers.start(timer, 0, loop.time())
                 session.acceptor.session_active = False
                 session.link._schedule()
                 await until(lambda: not server.sessions)

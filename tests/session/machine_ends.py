@@ -91,7 +91,7 @@ class MachineSender(MachineEnd):
 
     @property
     def in_flight(self) -> int:
-        return self.session.unacked_message_count
+        return self.session.sending.unacked_message_count
 
 
 class MachineReceiver(MachineEnd):

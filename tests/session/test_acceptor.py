@@ -49,7 +49,7 @@ def test_initialization() -> None:
     assert packets(acceptor) == [ConnectionParameters(700, 30000, 64)]
     assert acceptor.is_open
     assert (acceptor.ack_wait_timeout, acceptor.recoverable_ack_send_timeout) == (30000, 700)
-    assert acceptor.received_window_size == 10
+    assert acceptor.sending.received_window_size == 10
 
 
 @pytest.mark.parametrize("server", [UUID(int=0), OWN])
@@ -260,7 +260,7 @@ def test_acknowledgment_by_count(own: int, theirs: int, at: int) -> None:
         assert acceptor.data_to_send() == b""
         acceptor.receive_data(incoming(number), 0.0)
     assert packets(acceptor) == [SessionAck(SessionHeader(at, window_size=own))]
-    assert acceptor.unacked_received_msg_count == 0
+    assert acceptor.receiving.unacked_received_msg_count == 0
 
 
 @pytest.mark.parametrize("window", [20_000, 65_535])
@@ -292,7 +292,7 @@ def test_33rd_recoverable_message() -> None:
     assert acceptor.data_to_send() == b""
     acceptor.receive_data(incoming(33, recoverable=True), 0.25)
     assert packets(acceptor) == [SessionAck(SessionHeader(33, 1, 0xFFFFFFFF, window_size=200))]
-    assert (acceptor.unacked_received_msg_count, acceptor.recoverable_msg_ack_flags) == (1, 1)
+    assert (acceptor.receiving.unacked_received_msg_count, acceptor.receiving.recoverable_msg_ack_flags) == (1, 1)
     assert acceptor.next_deadline() == 0.75
     acceptor.handle_deadline(0.75)
     assert packets(acceptor) == [SessionAck(SessionHeader(33, 33, 1, window_size=200))]
@@ -417,14 +417,14 @@ def test_acknowledgment_on_a_message() -> None:
     acceptor.send(message(), 7.7)
     sent = [packet for packet in packets(acceptor) if isinstance(packet, UserMessage)]
     assert [packet.session_header for packet in sent] == [None, SessionHeader(1, 0, 0, 2, 1), None]
-    assert acceptor.unacked_received_msg_count == 0
+    assert acceptor.receiving.unacked_received_msg_count == 0
 
 
 def test_counts_wrap() -> None:
     """S9: 0 follows 65535, for both counts."""
     acceptor = open_acceptor(Acceptor(OWN))
-    acceptor.message_received_count = acceptor.recoverable_message_received_count = 65535
-    acceptor.last_acked_recoverable_msg_seq_number = 65535
+    acceptor.receiving.message_received_count = acceptor.receiving.recoverable_message_received_count = 65535
+    acceptor.receiving.last_acked_recoverable_msg_seq_number = 65535
     acceptor.receive_data(incoming(1, recoverable=True, header=SessionHeader()), 0.0)
     assert acceptor.is_open
     acceptor.handle_deadline(0.5)

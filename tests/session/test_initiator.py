@@ -55,7 +55,7 @@ def test_initialization() -> None:
     assert packets(initiator) == [ConnectionParameters(800, 20000, 64)], "8 round trips"
     assert state_of(initiator) is SessionState.WAITING_CPR_MSG
     assert initiator.receive_data(ConnectionParameters(800, 20000, 7).pack(), 100.2) == [SessionOpened(PEER)]
-    assert initiator.received_window_size == 7
+    assert initiator.sending.received_window_size == 7
     assert initiator.remote_queue_manager == PEER
 
 
@@ -276,7 +276,7 @@ def test_recoverable_messages_are_kept_until_their_flag() -> None:
     for recoverable in (True, False, True, True):
         initiator.send(message(recoverable=recoverable), 0.0)
     assert initiator.receive_data(acknowledgment(4), 0.0) == [MessagesAcknowledged((2,))]
-    assert initiator.unacked_message_count == 0
+    assert initiator.sending.unacked_message_count == 0
     assert initiator.receive_data(acknowledgment(4, 1, 0b101), 0.0) == [MessagesAcknowledged((1, 4))]
     assert initiator.receive_data(acknowledgment(4, 2, 0), 0.0) == [MessagesAcknowledged((3,))]
 
@@ -285,7 +285,7 @@ def test_flags_acknowledge_what_the_count_does_not() -> None:
     initiator = open_initiator(Initiator(OWN))
     initiator.send(message(recoverable=True), 0.0)
     assert initiator.receive_data(acknowledgment(0, 1, 1), 0.0) == [MessagesAcknowledged((1,))]
-    assert initiator.unacked_message_count == 0
+    assert initiator.sending.unacked_message_count == 0
 
 
 @pytest.mark.parametrize(("first", "flags"), [(0, 0), (3, 0xFFFFFFFF), (65535, 0), (40000, 0xFFFFFFFF)])
@@ -312,7 +312,7 @@ def test_acknowledgment_of_what_was_not_sent(acked: int) -> None:
 def test_counts_wrap() -> None:
     """S9."""
     initiator = open_initiator(Initiator(OWN))
-    initiator.message_sent_count = initiator.recoverable_message_sent_count = 65534
+    initiator.sending.message_sent_count = initiator.sending.recoverable_message_sent_count = 65534
     for _ in range(4):
         initiator.send(message(recoverable=True), 0.0)
     assert initiator.receive_data(acknowledgment(65535, 65535, 1), 0.0) == [MessagesAcknowledged((1,))]
@@ -350,7 +350,7 @@ def test_what_is_not_acknowledged_is_sent_again() -> None:
     assert initiator.handle_deadline(2.0) == [ConnectionWanted()]
     open_initiator(initiator, 2.0, window_size=4)
     assert identifiers(initiator) == [4, 5, 6]
-    assert (initiator.message_sent_count, initiator.recoverable_message_sent_count) == (3, 1)
+    assert (initiator.sending.message_sent_count, initiator.sending.recoverable_message_sent_count) == (3, 1)
 
 
 @row("QS-50")

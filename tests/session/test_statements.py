@@ -98,14 +98,14 @@ def test_counts_begin_at_0() -> None:
     session = end.session
     assert not any(
         (
-            session.message_sent_count,
-            session.recoverable_message_sent_count,
-            session.message_received_count,
-            session.recoverable_message_received_count,
-            session.recoverable_msg_ack_flags,
-            session.last_acked_recoverable_msg_seq_number,
-            session.unacked_received_msg_count,
-            session.unacked_message_count,
+            session.sending.message_sent_count,
+            session.sending.recoverable_message_sent_count,
+            session.receiving.message_received_count,
+            session.receiving.recoverable_message_received_count,
+            session.receiving.recoverable_msg_ack_flags,
+            session.receiving.last_acked_recoverable_msg_seq_number,
+            session.receiving.unacked_received_msg_count,
+            session.sending.unacked_message_count,
         )
     )
 
@@ -168,7 +168,7 @@ def test_parameters_are_repeated() -> None:
     end = new_acceptor(window=40)
     end.give(request())
     assert end.give(ConnectionParameters(700, 30_000, 5)) == [ConnectionParameters(700, 30_000, 40)]
-    assert end.session.received_window_size == 5
+    assert end.session.sending.received_window_size == 5
 
 
 @row("QS-11")
@@ -321,7 +321,7 @@ def test_count_acknowledges_express_messages() -> None:
     assert end.acknowledged == [1, 3]
     end.give(ack(6))
     assert end.acknowledged == [1, 3, 5]
-    assert end.session.unacked_message_count == 0
+    assert end.session.sending.unacked_message_count == 0
 
 
 @row("QS-20")
@@ -350,7 +350,7 @@ def messages_across(sender: Driven, receiver: Driven, first: int, count: int) ->
         assert len(sent) == 50
         sender.give(*receiver.give(*sent), *receiver.wait(10))
         sender.wait(10)
-        assert sender.session.unacked_message_count == 0
+        assert sender.session.sending.unacked_message_count == 0
         assert (sender.closed, receiver.closed) == (None, None)
 
 
@@ -358,14 +358,14 @@ def messages_across(sender: Driven, receiver: Driven, first: int, count: int) ->
 def test_counts_wrap() -> None:
     for express, recoverable in ((65500, 32000), (65535, 65535), (65400, 65500), (0, 65535)):
         sender, receiver = open_initiator(), open_acceptor()
-        sender.session.message_sent_count = receiver.session.message_received_count = express
-        sender.session.recoverable_message_sent_count = receiver.session.recoverable_message_received_count = (
-            recoverable
-        )
-        receiver.session.last_acked_recoverable_msg_seq_number = recoverable
+        sender.session.sending.message_sent_count = receiver.session.receiving.message_received_count = express
+        sender.session.sending.recoverable_message_sent_count = (
+            receiver.session.receiving.recoverable_message_received_count
+        ) = recoverable
+        receiver.session.receiving.last_acked_recoverable_msg_seq_number = recoverable
         messages_across(sender, receiver, 1, 200)
-        assert sender.session.message_sent_count % 65536 == (express + 200) % 65536
-        assert sender.session.recoverable_message_sent_count % 65536 == (recoverable + 160) % 65536
+        assert sender.session.sending.message_sent_count % 65536 == (express + 200) % 65536
+        assert sender.session.sending.recoverable_message_sent_count % 65536 == (recoverable + 160) % 65536
         assert sorted(sender.acknowledged) == receiver.delivered == list(range(1, 201))
 
 
@@ -373,7 +373,7 @@ def test_counts_wrap() -> None:
 def test_counts_wrap_in_a_long_session() -> None:
     sender, receiver = open_initiator(), open_acceptor()
     messages_across(sender, receiver, 1, 82_500)
-    assert sender.session.recoverable_message_sent_count % 65536 == 66_000 - 65_536
+    assert sender.session.sending.recoverable_message_sent_count % 65536 == 66_000 - 65_536
     assert sorted(sender.acknowledged) == receiver.delivered == list(range(1, 82_501))
 
 
@@ -439,7 +439,7 @@ def test_33_recoverable_messages() -> None:
     (header,) = headers(end.give(end.message(33, recoverable=True)))
     assert header[1:3] == (1, 0xFFFFFFFF)
     assert header.ack_sequence_number in (32, 33)
-    assert (end.session.unacked_received_msg_count, end.session.recoverable_msg_ack_flags) == (1, 1)
+    assert (end.session.receiving.unacked_received_msg_count, end.session.receiving.recoverable_msg_ack_flags) == (1, 1)
     assert end.wait(119.9) == []
     assert headers(end.wait(0.2)) == [SessionHeader(33, 33, 1, 0, 0, 500)]
 
