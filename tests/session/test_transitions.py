@@ -141,7 +141,7 @@ def test_timers(state: SessionState, make: Callable[[], Session], timer: Timer) 
     for each in session.timers:
         if each is not timer:
             session.timers.stop(each)
-    closed = []
+    closed: list[SessionClosed] = []
     # Cleanup and Ack Wait forgive once what came before
     for _ in range(2):
         deadline = session.next_deadline()
