@@ -191,26 +191,33 @@ class PublicNames(PythonDomain):
         return [each for each in super().find_obj(*args, **options) if each[1].objtype not in ("attribute", "property")]
 
 
-class StateDiagram(SphinxDirective):
-    """A state diagram of Mermaid, drawn by dot in the colours of the text."""
+class Diagram(SphinxDirective):
+    """A diagram of Mermaid, of states or of layers, drawn by dot in the colours of the text."""
 
     has_content = True
 
     def run(self) -> list[nodes.Node]:
         """Draw it."""
-        arrows = [re.fullmatch(r"\s*(\S+) --> (\S+?)(?:: (.+))?", line) for line in self.content[1:]]
-        dot = ["digraph {", 'rankdir=LR; bgcolor=transparent; node [shape=box, style=rounded]; "[*]" [shape=point]']
-        dot += [f'"{arrow[1]}" -> "{arrow[2]}" [label="{arrow[3] or ""}"]' for arrow in arrows if arrow]
+        direction = "TB" if self.content[0] == "flowchart TB" else "LR"
+        dot = [
+            f'digraph {{ rankdir={direction}; bgcolor=transparent; node [shape=box, style=rounded]; "[*]" [shape=point]'
+        ]
+        for line in self.content[1:]:
+            if arrow := re.fullmatch(r"\s*(\S+) (-->|==>)(?:\|(.+)\|)? (\S+?)(?:: (.+))?", line):
+                label = arrow[3] or arrow[5] or ""
+                # The way of a packet does not decide where a layer stands
+                style = ", penwidth=3, constraint=false" if arrow[2] == "==>" else ""
+                dot.append(f'"{arrow[1]}" -> "{arrow[4]}" [label="{label}"{style}]')
         drawn = subprocess.check_output(["dot", "-Tsvg"], input="\n".join([*dot, "}"]), text=True)
         svg = drawn[drawn.index("<svg") :].replace('"black"', '"currentColor"')
         svg = svg.replace("<text ", '<text fill="currentColor" ')
-        svg = svg.replace("<svg ", '<svg role="img" aria-label="State diagram; the table below has its rules" ', 1)
+        svg = svg.replace("<svg ", '<svg role="img" aria-label="Diagram; the table below says the same" ', 1)
         return [nodes.raw("", f'<div style="overflow-x: auto">{svg}</div>', format="html")]
 
 
 def setup(app: Sphinx) -> None:
     """Register the steps above."""
-    app.add_directive("mermaid", StateDiagram)
+    app.add_directive("mermaid", Diagram)
     app.connect("builder-inited", write_reference)
     app.connect("source-read", add_navigation)
     app.add_domain(PublicNames, override=True)

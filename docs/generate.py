@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+import sys
 import textwrap
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -24,6 +25,10 @@ from msmqwire.spark.schema import spark_columns
 from msmqwire.wire.codes import FAULTS
 
 HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parent))
+
+from tests.layers import LAYERS, WAY_OF_A_PACKET, arrows  # noqa: E402
+
 PACKAGE = HERE.parent / "msmqwire"
 STATEMENTS = HERE.parent / "tests" / "contract" / "conformance.csv"
 MUSTS = HERE.parent / "tests" / "contract" / "musts.csv"
@@ -162,6 +167,21 @@ def session_transitions() -> Iterator[str]:
     for each in session.TRANSITIONS:
         outcome = f"{each.target or 'as before'} | {each.otherwise or ''}"
         yield f"| {', '.join(each.states)} | {_event(each.event)} | {outcome} | {each.section} |"
+
+
+def layers() -> Iterator[str]:
+    """The layers as a drawing and as a table."""
+    yield "```mermaid"
+    yield "flowchart TB"
+    yield from (f"    {package} --> {other}" for package, other in arrows())
+    yield from (f"    {before} ==>|{what}| {after}" for before, what, after in WAY_OF_A_PACKET)
+    yield "```"
+    yield ""
+    yield "| Layer | Folder | Contents |"
+    yield "|---|---|---|"
+    for number, (packages, contents) in reversed([*enumerate(LAYERS.items(), 1)]):
+        folders = (f"`{name}/`" if (PACKAGE / name).is_dir() else f"`{name}.py`" for name in packages)
+        yield f"| {number} | {', '.join(folders)} | {contents} |"
 
 
 def _words(part: Callable[..., object]) -> str:
@@ -423,6 +443,7 @@ def pages() -> dict[Path, str]:
         PACKAGE / "columns" / "names.pyi": "\n".join(stub) + "\n",
         PACKAGE / "mqqb" / "_packet.pyi": "\n".join(packet_classes()) + "\n",
         HERE / "tables.md": "\n".join(lines) + "\n",
+        HERE / "architecture.md": filled((HERE / "architecture.md").read_text("utf-8"), "layers", layers()),
         HERE / "discovery.md": filled(
             (HERE / "discovery.md").read_text("utf-8"), "rules of the client", rules_of_client
         ),
