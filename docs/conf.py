@@ -198,10 +198,9 @@ class Diagram(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """Draw it."""
-        direction = "TB" if self.content[0] == "flowchart TB" else "LR"
-        dot = [
-            f'digraph {{ rankdir={direction}; bgcolor=transparent; node [shape=box, style=rounded]; "[*]" [shape=point]'
-        ]
+        dot = ["digraph { bgcolor=transparent; node [shape=box, style=rounded]"]
+        if self.content[0] != "flowchart TB":
+            dot.append('rankdir=LR; "[*]" [shape=point]')
         for line in self.content[1:]:
             if arrow := re.fullmatch(r"\s*(\S+) (-->|==>)(?:\|(.+)\|)? (\S+?)(?:: (.+))?", line):
                 label = arrow[3] or arrow[5] or ""

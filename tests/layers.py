@@ -141,6 +141,6 @@ def arrows() -> list[tuple[str, str]]:
     return [
         (package, other)
         for package in FLOOR
-        for other in sorted(used.get(package, ()), key=FLOOR.__getitem__)
+        for other in sorted(used.get(package, ()), key=lambda name: (FLOOR[name], name))
         if not any(other in reached(between) for between in used[package] - {other})
     ]
