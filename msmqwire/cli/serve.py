@@ -73,7 +73,6 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from msmqwire.cli import signals
 from msmqwire.cli.console import describe_error
 from msmqwire.cli.enterprise import add_ldap_help
 from msmqwire.errors import MsmqWireError, counted
@@ -116,19 +115,16 @@ def _serve(path: str, configured: SiteFile, server: DiscoveryServer) -> None:
 
     with DiscoveryService(server, configured.addresses) as service:
         reloader = _Reloader(path, service)
-        # These only notify the loop
-        handlers: dict[int, signals.Handler] = dict.fromkeys((signal.SIGTERM, signal.SIGINT), lambda *_: service.stop())
+        for number in (signal.SIGTERM, signal.SIGINT):
+            service.on_signal(number, service.stop)
         if sys.platform != "win32":  # it has no other signals
-            handlers[signal.SIGHUP] = lambda *_: service.call(reloader.request)
-            handlers[signal.SIGUSR1] = lambda *_: service.call(
-                lambda: _LOG.info(Event("counters", **service.counters()))
-            )
-        with signals.handled(handlers), _woken(service.fileno()):
-            _log_state("listening", service)
-            try:
-                service.run()
-            finally:
-                _LOG.info(Event("stopped", **service.counters()))
+            service.on_signal(signal.SIGHUP, reloader.request)
+            service.on_signal(signal.SIGUSR1, lambda: _LOG.info(Event("counters", **service.counters())))
+        _log_state("listening", service)
+        try:
+            service.run()
+        finally:
+            _LOG.info(Event("stopped", **service.counters()))
 
 
 class _Reloader:
@@ -307,13 +303,3 @@ class _LogWriter(logging.Handler):
             with contextlib.suppress(OSError):
                 while line:
                     line = line[os.write(self._descriptor, line) :]
-
-
-@contextlib.contextmanager
-def _woken(descriptor: int) -> Iterator[None]:
-    """Write signals to the descriptor, which wakes the main thread also if one arrives just before it waits."""
-    before = signal.set_wakeup_fd(descriptor, warn_on_full_buffer=False)
-    try:
-        yield
-    finally:
-        signal.set_wakeup_fd(before)

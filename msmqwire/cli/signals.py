@@ -35,7 +35,7 @@ def raised() -> Iterator[None]:
     def stop(number: int, _: FrameType | None) -> NoReturn:
         raise Stopped(number)
 
-    with handled(_on_stopping(stop)):
+    with _handled(_on_stopping(stop)):
         yield
 
 
@@ -49,7 +49,7 @@ def deferred() -> Iterator[None]:
             raise Stopped(number)
         held.append(number)
 
-    with handled(_on_stopping(hold)):
+    with _handled(_on_stopping(hold)):
         yield
     if held:
         raise Stopped(held[0])
@@ -73,7 +73,7 @@ def write_until_stopped(descriptor: int, data: bytes) -> None:
 
     waiting = select.poll()
     waiting.register(descriptor, select.POLLOUT)
-    with handled(_on_stopping(hold)):
+    with _handled(_on_stopping(hold)):
         while rest:
             # A signal may come just before the wait
             while not waiting.poll(_POLL_MILLISECONDS):
@@ -101,7 +101,7 @@ def run_until_stopped(main: Coroutine[Any, Any, Result]) -> Result:
             received.append(number)
             loop.call_soon_threadsafe(task.cancel)
 
-        with handled(_on_stopping(stop)):
+        with _handled(_on_stopping(stop)):
             return await task
 
     try:
@@ -120,7 +120,7 @@ def _on_stopping(handler: Handler) -> dict[int, Handler]:
 
 
 @contextlib.contextmanager
-def handled(handlers: Mapping[int, Handler]) -> Iterator[None]:
+def _handled(handlers: Mapping[int, Handler]) -> Iterator[None]:
     """Call these on signals in the block."""
     before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     try:

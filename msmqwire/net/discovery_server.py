@@ -1,24 +1,25 @@
 """UDP sockets that drive a discovery server: [MS-MQSD] 3.2.3 and 3.2.5.
 
-One thread answers all datagrams that have arrived, then waits for more. Everything else (a new configuration, counters,
-the end) happens between two datagrams.
+An event loop answers all datagrams that have arrived at a socket, then waits for more. Everything else (a new
+configuration, counters, the end) happens between two datagrams.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import errno
 import json
 import logging
-import selectors
+import signal
 import socket
 import struct
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Self
+from typing import Any, Self
 
 from msmqwire.discovery.server import DiscoveryServer, Refusal
 from msmqwire.net.interfaces import local_networks
@@ -91,6 +92,17 @@ class _Losses:
     errors: dict[str, Counter[str]] = field(default_factory=lambda: {kind: Counter() for kind in _OPERATIONS})
 
 
+class _Loop(asyncio.SelectorEventLoop):
+    """An event loop with another clock."""
+
+    def __init__(self, clock: Callable[[], int]) -> None:
+        self._clock = clock
+        super().__init__()
+
+    def time(self) -> float:
+        return self._clock() / 1e9
+
+
 class DiscoveryService:
     """A discovery server on UDP sockets.
 
@@ -126,16 +138,13 @@ class DiscoveryService:
         self._losses = _Losses()
         self._quiet_until: dict[str, int] = dict.fromkeys(Refusal, clock())
         self._sockets: dict[Address, socket.socket] = {}
+        self._descriptors: dict[Address, int] = {}  # the loop cannot find a socket that something else has closed
         self._bound: dict[Address, Address] = {}
         self._backoffs: dict[Address, Backoff] = {}
-        self._due: dict[Address, int] = {}  # when to open the sockets that were closed as unusable
-        self._selector = selectors.DefaultSelector()
-        self._calls: deque[Callable[[], object]] = deque()
-        self._stopping = False
-        self._waker, self._woken = socket.socketpair()
-        for end in (self._waker, self._woken):
-            end.setblocking(False)
-        self._selector.register(self._woken, selectors.EVENT_READ)
+        self._due: dict[Address, asyncio.Handle] = {}  # sockets to open again that were closed as unusable
+        self._loop = _Loop(clock)
+        self._loop.set_exception_handler(self._end_by_error)
+        self._error: BaseException | None = None
         try:
             self.listen(addresses)
         except BaseException:
@@ -152,10 +161,6 @@ class DiscoveryService:
     def addresses(self) -> list[Address]:
         """The addresses it listens on, with the actual ports; those of sockets that are being reopened included."""
         return list(self._bound.values())
-
-    def fileno(self) -> int:
-        """A descriptor to which any byte may be written to wake ``run``, for ``signal.set_wakeup_fd``."""
-        return self._waker.fileno()
 
     def listen(self, addresses: Iterable[Address]) -> None:
         """Listen on these addresses; keep the sockets of those in use already, and close all others.
@@ -185,8 +190,7 @@ class DiscoveryService:
                 self._close(address)
             for address, bound in left.items():
                 self._bound[address] = bound
-                self._due[address] = self._clock()
-            self._open_due()
+                self._reopen(address)
             raise
 
     def run(self) -> None:
@@ -194,29 +198,26 @@ class DiscoveryService:
 
         No error of a socket ends it. (Decision: by [MS-MQSD] 3.2.5 a server ends when it cannot reopen its socket.)
         """
-        while not self._stopping:
-            self._open_due()
-            for key, _ in self._selector.select(self._wait()):
-                if key.fileobj is self._woken:
-                    self._take_calls()
-                elif self._sockets.get(key.data) is key.fileobj:  # a call may have closed it since
-                    self._drain(key.data)
-        self._stopping = False
+        self._loop.run_forever()
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
 
     def stop(self) -> None:
         """End ``run`` soon; may be called from another thread or a signal handler, and after ``close``."""
-        self.call(self._end)
+        self.call(self._loop.stop)
 
     def call(self, function: Callable[[], object]) -> None:
         """Have ``run`` call a function between two datagrams; may be called from another thread or a signal handler."""
-        self._calls.append(function)
+        with contextlib.suppress(RuntimeError):  # after close
+            self._loop.call_soon_threadsafe(function)
+
+    def on_signal(self, number: int, function: Callable[[], object]) -> None:
+        """Have ``run``, in the main thread, call a function between two datagrams when a signal comes."""
         try:
-            self._waker.send(b"\0")
-        except BlockingIOError:  # a full socket wakes the thread as well
-            pass
-        except OSError:
-            if self._waker.fileno() != -1:  # after close there is no thread to wake
-                raise
+            self._loop.add_signal_handler(number, function)
+        except NotImplementedError:  # on Windows
+            signal.signal(number, lambda *_: self.call(function))
 
     def counters(self) -> dict[str, object]:
         """The counts of all datagrams.
@@ -241,20 +242,12 @@ class DiscoveryService:
         """Close every socket."""
         for address in list(self._bound):
             self._close(address)
-        self._selector.close()
-        self._waker.close()
-        self._woken.close()
+        self._loop.close()
 
-    def _end(self) -> None:
-        self._stopping = True
-
-    def _take_calls(self) -> None:
-        with contextlib.suppress(BlockingIOError):
-            while self._woken.recv(4096):
-                pass
-        # Calls made by these calls wait until datagrams had their turn
-        for _ in range(len(self._calls)):
-            self._calls.popleft()()
+    def _end_by_error(self, _: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """End ``run`` by what a call has raised."""
+        self._error = context.get("exception")
+        self._loop.stop()
 
     def _drain(self, address: Address) -> None:
         """Answer the datagrams waiting at one socket, up to a turn."""
@@ -302,7 +295,13 @@ class DiscoveryService:
             bound = self._bound[address]
             self._close(address)
             self._bound[address] = bound
-            self._due[address] = now + self._backoffs.setdefault(address, Backoff()).delay(now)
+            delay = self._backoffs.setdefault(address, Backoff()).delay(now)
+            # A timer without a delay would come after calls that are made until then
+            self._due[address] = (
+                self._loop.call_later(delay / 1e9, self._reopen, address)
+                if delay
+                else self._loop.call_soon(self._reopen, address)
+            )
         kind = f"{operation} {name}"
         if now >= self._quiet_until.get(kind, now):
             about |= {"address": _text(self._bound[address]), "error": name, "reason": error.strerror or str(error)}
@@ -310,25 +309,15 @@ class DiscoveryService:
             self._log(kind, Event(f"{operation}_error", **about, unusable=unusable, so_far=counts[name]), level)
         return unusable
 
-    def _open_due(self) -> None:
-        """Open the sockets whose delay is over."""
-        if not self._due:
-            return
-        now = self._clock()
-        for address in [address for address, due in self._due.items() if due <= now]:
-            del self._due[address]
-            try:
-                self._open(address, self._bound[address])
-            except OSError as error:
-                self._failed(address, "open", error)
-            else:
-                self._losses.reopened += 1
-
-    def _wait(self) -> float | None:
-        """Seconds until a socket is to be opened; None for none."""
-        if not self._due:
-            return None
-        return max(0, min(self._due.values()) - self._clock()) / 1e9
+    def _reopen(self, address: Address) -> None:
+        """Open a socket whose delay is over."""
+        self._due.pop(address, None)
+        try:
+            self._open(address, self._bound[address])
+        except OSError as error:
+            self._failed(address, "open", error)
+        else:
+            self._losses.reopened += 1
 
     def _log(self, kind: str, event: Event, level: int = logging.INFO) -> None:
         """Log an event, and then no more of its kind for a while."""
@@ -339,15 +328,17 @@ class DiscoveryService:
         opened = self._opener(bound)
         self._sockets[address] = opened
         self._bound[address] = opened.getsockname()
-        self._selector.register(opened, selectors.EVENT_READ, address)
+        self._descriptors[address] = opened.fileno()
+        self._loop.add_reader(opened, self._drain, address)
 
     def _close(self, address: Address) -> None:
-        self._due.pop(address, None)
+        if due := self._due.pop(address, None):
+            due.cancel()
         self._bound.pop(address, None)
         opened = self._sockets.pop(address, None)
         if opened is not None:
             self._losses.dropped += dropped_by_kernel(opened) or 0
-            self._selector.unregister(opened)
+            self._loop.remove_reader(self._descriptors.pop(address))
             with contextlib.suppress(OSError):
                 opened.close()
 
