@@ -48,17 +48,17 @@ def violations(declared: Any, comment: str) -> Iterator[str]:
 
 def offsets(tables: Iterable[Any], room: str) -> Iterator[str]:
     """Where fields begin in their headers; those that the sources of ``room`` use."""
-    from msmqwire.columns.fields import SIZES
+    from msmqwire.columns.fields import SIZES, WireField
 
     paths = sorted(path for path in (PACKAGE / room).rglob("*.p[yx][xd]") if path.name != NAME)
     sources = "".join(path.read_text("utf-8") for path in paths)
     used = {*re.findall(r"\w+_AT\b", sources)}
     found = {
-        f"{re.sub(r'(?<=[a-z0-9])(?=[A-Z])|(?<=ID)(?=Size)|[.]', '_', row.name or row.column).upper()}_AT": row.at
+        f"{re.sub(r'(?<=[a-z0-9])(?=[A-Z])|(?<=ID)(?=Size)|[.]', '_', row.name).upper()}_AT": row.at
         for table in tables
         for header in table.headers
         for row in header.fields
-        if row.at > 0 and row.type in SIZES
+        if isinstance(row, WireField) and row.at > 0 and row.type in SIZES
     }
     members = [f"{name} = {at}" for name, at in found.items() if name in used]
     if members:
