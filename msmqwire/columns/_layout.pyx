@@ -480,16 +480,18 @@ cdef Line line_in_section(object row, uint32_t section, object type_):
 
 cdef class Layout:
     def __init__(
-        self, table, size_t stride, *, dict arrays={}, dict places={}, dict written={}, dict presence={},
-        size_t smallest_row=0, tuple records=(),
+        self, table, size_t stride, *, dict arrays=None, dict places=None, dict written=None,
+        dict presence=None, size_t smallest_row=0, tuple records=(),
     ):
         """Find where a record has the columns of a table.
 
-        ``places`` are those of its columns in the record, or ``arrays`` those of the arrays that ``Column.store`` names;
-        ``written`` has the types that a kernel writes where a table shows others, ``presence`` the bits of a record
-        where they are not those of the column.
+        ``places`` are those of its columns in the record, or ``arrays`` those of the arrays that ``Column.store``
+        names; ``written`` has the types that a kernel writes where a table shows others, ``presence`` the bits of a
+        record where they are not those of the column.
         """
         cdef Line line
+        cdef dict types = written or {}
+        cdef dict bits = presence or {}
         cdef dict sections = section_places(records or (table,))
         cdef dict enumerated = enumerators(records or (table,))
         cdef dict rows = {
@@ -505,7 +507,7 @@ cdef class Layout:
         for column in table.columns:
             if column.derived:
                 continue
-            type_ = written.get(column.name, column.type)
+            type_ = types.get(column.name, column.type)
             if places:
                 line = line_at(places[column.name], type_)
             elif column.store:
@@ -514,7 +516,7 @@ cdef class Layout:
                 row, section = rows[column.name]
                 line = line_in_section(row, section, type_)
             if line.source.form != LIST_END:
-                line.source.presence = presence.get(column.name, column.presence)
+                line.source.presence = bits.get(column.name, column.presence)
             if isinstance(type_, ListOf):
                 line.members = members_of(column.name, type_.item)
                 line.smallest = type_.smallest

@@ -185,6 +185,11 @@ class Header:
             elif row.column:
                 yield row.column, row
 
+    @property
+    def size(self) -> int:
+        """Bytes from the start of the header to the end of its fields of fixed size."""
+        return max(row.end for row in self.on_the_wire() if row.at >= 0)
+
     def on_the_wire(self) -> Iterator[WireField]:
         """The fields in the order of the wire, each with the whole condition for it; no bits."""
         rows = [row for row in self.fields if isinstance(row, WireField) and self.layout is not None]

@@ -10,15 +10,25 @@ from functools import reduce
 from operator import or_
 from typing import Any, get_args
 
-from msmqwire.columns.fields import Header, Violations, WireField, fault_names, packet_table
+from msmqwire.columns.fields import SIZES, Header, Violations, WireField, fault_names, packet_table
 from msmqwire.columns.schema import BYTES, GUID, INT64, TEXT, UINT8, UINT32, Column, Enumeration, ListOf, StructOf
-from msmqwire.mqcn.property_sets import PROPERTY_SETS
+from msmqwire.mqcn.property_sets import PROPERTY_SETS, SENT
 from msmqwire.mqcn.values import Object, Operation
-from msmqwire.properties.table import KINDS, NUMBERED
+from msmqwire.properties.table import KINDS, NUMBERED, by_name
 from msmqwire.properties.vartype import TYPE_NAMES
 
 OPERATIONS: tuple[str, ...] = get_args(Operation)
 OBJECTS: tuple[str, ...] = get_args(Object)
+
+#: Of one message, and of one update: their counts have one byte.
+MAX_UPDATES = MAX_PROPERTIES = 0xFF
+#: Code units of DomainController, and their range.
+MAX_NAME_UNITS = 256
+FIRST_VISIBLE, LAST_VISIBLE = 0x21, 0x7E
+#: Bytes of a PROPID and the smallest value.
+SMALLEST_PROPERTY = 5
+PROPID_D_SCOPE, PROPID_D_OBJTYPE = by_name("PROPID_D_SCOPE").number, by_name("PROPID_D_OBJTYPE").number
+SENT_COUNT = len(SENT)
 
 
 class Violation(Violations):
@@ -64,7 +74,10 @@ _PROPERTY = StructOf(
 )
 
 _UPDATE = (
-    WireField("Command", "u8", id="command", names=dict(enumerate(OPERATIONS)), checks={"bad_command": "command > 2"}),
+    WireField(
+        "Command", "u8", id="command", names=dict(enumerate(OPERATIONS)),
+        checks={"bad_command": f"command > {len(OPERATIONS) - 1}"},
+    ),
     WireField(
         "UseGuid", "u8", id="use_guid",
         checks={
@@ -88,6 +101,14 @@ _UPDATE = (
     ),
     WireField("PropertyValue", "value", id="property_value", repeat="property_count"),
 )  # fmt: skip
+
+_SIZES = {row.name: SIZES.get(row.type) or int(row.size or 0) for row in _UPDATE}
+#: Where fields of an update are from GuidMasterId on.
+RESERVED_AT = _SIZES["GuidMasterId"]
+COUNT_AT = RESERVED_AT + _SIZES["Reserved"]
+IDS_AT = COUNT_AT + _SIZES["NumberOfProperties"]
+#: Bytes of an update with an empty PathName, which ends with U+0000.
+SMALLEST_UPDATE = _SIZES["Command"] + _SIZES["UseGuid"] + 2 + IDS_AT
 
 HEADERS = (
     Header(
@@ -172,9 +193,11 @@ HEADERS = (
 )  # fmt: skip
 
 FIELDS = fault_names(HEADERS)
+#: Bytes of Version and NumberOfUpdateNotifications.
+HEADER_SIZE = HEADERS[0].size
 #: Enumerations of kernels.
 CODES = {"Operation": OPERATIONS, "Object": ("no_object", *OBJECTS)}
-BITS = {"PropertySet": PROPERTY_SETS}
+NUMBERS = {"PropertySet": PROPERTY_SETS}
 NOTIFICATIONS = packet_table("notifications", "[MS-MQCN] 2.2.4", HEADERS, FIELDS, Violation)
 
 

@@ -13,6 +13,7 @@ from msmqwire.columns._layout cimport find_columns
 from msmqwire.columns.payload_table cimport PayloadTable, payload_at
 from msmqwire.mqsd._kernel cimport (
     CLOSING_SIZE, DIRECTORY_SERVICE_SERVER_SIZE_AT, FLAGS_SIZE, HAS_REQUEST, IPX_NETWORKS_AT, REPLY_FIXED_SIZE,
+    SMALLEST_SERVER_ARRAY,
     Field, RowColumns, ServerColumns, write_flags, write_reply, write_request,
 )
 from msmqwire.wire.cursor cimport store_u32
@@ -29,9 +30,6 @@ if False:  # for type checkers: see stubs.py
 
     from msmqwire.columns._payloads import Payloads
     from msmqwire.mqsd._packet import TopologyPacket
-
-cdef enum:
-    SMALLEST_SERVER = 8  # bytes of an entry with the code unit that closes it
 
 
 # A batch that is encoded
@@ -134,7 +132,7 @@ cdef class TopologyEncoder(Encoder):
         cdef size_t lists = 0
         lists += 4 * <size_t>batch.counts.get("ipx_networks[]", 0)
         lists += 16 * <size_t>batch.counts.get("connected_networks[]", 0)
-        lists += SMALLEST_SERVER * <size_t>batch.counts.get("servers[]", 0)
+        lists += SMALLEST_SERVER_ARRAY * <size_t>batch.counts.get("servers[]", 0)
         return IPX_NETWORKS_AT * batch.length + lists + payload_bytes(batch)
 
     cdef object refusal(self, size_t row):

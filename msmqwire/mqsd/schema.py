@@ -10,6 +10,15 @@ from msmqwire.columns.schema import BOOL, BYTES, GUID, TEXT, UINT8, UINT32, Colu
 
 TRANSPORTS = ("unknown", "udp", "ipx")
 
+#: Of either array of networks.
+MAX_NETWORKS = 32
+#: Bytes of a server with an empty name, and of the array of it.
+SMALLEST_SERVER_ARRAY = 8
+
+_TYPES = Enumeration.of({1: "request", 2: "reply"})
+#: Enumerations of kernels.
+NUMBERS = {"PacketType": {**{name.upper(): number for name, number in _TYPES.by_name.items()}, "NO_TYPE": _TYPES.null}}
+
 
 class Violation(Violations):
     """Bits of the ``violations`` column of the topology table; with ``strict=True`` the last three are faults."""
@@ -39,7 +48,7 @@ HEADERS = (
                 "Type", "u8", 1, names={1: "TopologyClientRequest", 2: "TopologyServerReply"},
                 checks={"bad_type": "not (type == 1) and not (type == 2)"},
                 column=Column(
-                    "type", Enumeration.of({1: "request", 2: "reply"}), "Type of the TopologyPacketHeader",
+                    "type", _TYPES, "Type of the TopologyPacketHeader",
                     store="codes.TYPE",
                 ),
             ),
@@ -79,7 +88,10 @@ HEADERS = (
             WireField("CorrelationID", "guid", 4, column=Column(
                 "correlation_id", GUID, "reply: the request_id that it answers", values="distinct",
             )),
-            WireField("ConnectedNetworkCount", "u32", 20, id="count", checks={"bad_count": "count == 0 or count > 32"}),
+            WireField(
+                "ConnectedNetworkCount", "u32", 20, id="count",
+                checks={"bad_count": f"count == 0 or count > {MAX_NETWORKS}"},
+            ),
             WireField(
                 "ConnectedNetworkMask", "u32", 24, checks={"mask_nonzero_on_ip": "connected_network_mask > 0"},
                 column=Column(
@@ -88,7 +100,7 @@ HEADERS = (
             ),
             WireField(
                 "DirectoryServiceServerSize", "u32", 28, id="size",
-                checks={"bad_size": "bits(size, 0, 1) == 1 or (size > 0 and size < 8)"},
+                checks={"bad_size": f"bits(size, 0, 1) == 1 or (size > 0 and size < {SMALLEST_SERVER_ARRAY})"},
             ),
             WireField("ConnectedNetworkArray", "bytes", size="count * 16", column=Column(
                 "connected_networks", ListOf(GUID, smallest=16), "reply: the connected networks of the server",
@@ -105,7 +117,7 @@ HEADERS = (
                 "responding_site_id", GUID, "reply from another site: the site of the server",
             )),
             WireField("DirectoryServiceServerArray", "text", size="size", column=Column(
-                "servers", ListOf(StructOf((("name", TEXT), ("ip", BOOL), ("ipx", BOOL))), smallest=8),
+                "servers", ListOf(StructOf((("name", TEXT), ("ip", BOOL), ("ipx", BOOL))), SMALLEST_SERVER_ARRAY),
                 "reply from another site: its directory servers and the transports they speak", store="lists.SERVERS",
             )),
         ),
@@ -128,6 +140,8 @@ TOPOLOGY = packet_table("topology", "[MS-MQSD] 2.2", HEADERS, FIELDS, Violation)
 
 
 _HEADER, _REQUEST, _REPLY, _SITE, _TRAILING = HEADERS
+#: Bytes of the fixed parts, each with those before it; a request has no other in the IP form.
+HEADER_SIZE, REQUEST_SIZE, REPLY_FIXED_SIZE = _HEADER.size, _REQUEST.size, _REPLY.size
 
 
 def _columns(*headers: Header) -> tuple[str, ...]:
