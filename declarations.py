@@ -48,17 +48,17 @@ def violations(declared: Any, comment: str) -> Iterator[str]:
 
 def offsets(tables: Iterable[Any], room: str) -> Iterator[str]:
     """Where fields begin in their headers; those that the sources of ``room`` use."""
-    from msmqwire.columns.fields import SIZES
+    from msmqwire.columns.fields import SIZES, WireField
 
     paths = sorted(path for path in (PACKAGE / room).rglob("*.p[yx][xd]") if path.name != NAME)
     sources = "".join(path.read_text("utf-8") for path in paths)
     used = {*re.findall(r"\w+_AT\b", sources)}
     found = {
-        f"{re.sub(r'(?<=[a-z0-9])(?=[A-Z])|(?<=ID)(?=Size)|[.]', '_', row.name or row.column).upper()}_AT": row.at
+        f"{re.sub(r'(?<=[a-z0-9])(?=[A-Z])|(?<=ID)(?=Size)|[.]', '_', row.name).upper()}_AT": row.at
         for table in tables
         for header in table.headers
         for row in header.fields
-        if row.at > 0 and row.type in SIZES
+        if isinstance(row, WireField) and row.at > 0 and row.type in SIZES
     }
     members = [f"{name} = {at}" for name, at in found.items() if name in used]
     if members:
@@ -91,8 +91,8 @@ def protocol(module: ModuleType) -> Iterator[str]:
             written += names
     for name, values in getattr(module, "CODES", {}).items():
         yield from enumeration(name, [value.upper() for value in values])
-    for name, bits in getattr(module, "BITS", {}).items():
-        yield from enumeration(name, [f"{each} = {value:#x}" for each, value in bits.items()])
+    for name, numbers in getattr(module, "NUMBERS", {}).items():
+        yield from enumeration(name, [f"{each} = {number:#x}" for each, number in numbers.items()])
 
 
 def protocol_of_rows(module: ModuleType) -> Iterator[str]:
@@ -129,7 +129,7 @@ def session_violations(module: ModuleType) -> Iterator[str]:
 
 def constants(module: ModuleType) -> Iterator[str]:
     """The constants of a module; bytes as the number that a kernel loads."""
-    values = {name: value for name, value in vars(module).items() if name.isupper() and isinstance(value, int | bytes)}
+    values = {name: value for name, value in vars(module).items() if name.isupper() and type(value) in (int, bytes)}
     numbers = {
         name: int.from_bytes(each, "little") if isinstance(each, bytes) else each for name, each in values.items()
     }
@@ -140,8 +140,8 @@ def constants(module: ModuleType) -> Iterator[str]:
 PARTS: dict[str, tuple[tuple[str, Callable[[ModuleType], Iterator[str]]], ...]] = {
     "wire": (("wire.codes", fault_codes),),
     "properties": (("properties.table", kinds),),
-    "mqsd": (("mqsd.schema", protocol_of_rows),),
-    "mqcn": (("mqcn.schema", protocol_of_rows), ("mqcn.schema", members)),
+    "mqsd": (("mqsd.schema", constants), ("mqsd.schema", protocol_of_rows)),
+    "mqcn": (("mqcn.schema", constants), ("mqcn.schema", protocol_of_rows), ("mqcn.schema", members)),
     "mqqb": (("mqqb.framing", constants), ("mqqb.numbers", constants), ("mqqb.schema", protocol)),
     "mqqb/session": (("mqqb.rules", session_violations),),
 }

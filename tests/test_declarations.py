@@ -29,7 +29,7 @@ def test_the_fields_of_a_header_do_not_overlap(table: Table) -> None:
 
 @pytest.mark.parametrize("table", [mqsd.TOPOLOGY, mqqb.MESSAGES, mqqb.SESSIONS, mqcn.NOTIFICATIONS])
 def test_each_column_and_each_presence_bit_is_declared_once(table: Table) -> None:
-    columns = [row.column for header in table.headers for row in header.fields if row.about]
+    columns = [column.name for header in table.headers for column, _ in header.columns]
     assert tuple(columns) == tuple(column.name for column in table.columns)
     bits = list(table.presence_bits.values())
     assert bits == [2 << place for place in range(len(bits))]

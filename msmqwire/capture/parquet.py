@@ -20,8 +20,10 @@ ROW_GROUP_ROWS = 128 * 1024
 ROW_GROUP_BYTES = 16 << 20
 # A larger dictionary leaves the cache, and looking values up in it takes longer than compressing them
 _DICTIONARY_BYTES = 256 << 10
-# The columns by which readers skip row groups and files; statistics of the others only cost time
-_FILTERED = frozenset({"capture", "run", "file", "frame", "time", "time_ns", "first_time", "src", "dst"})
+#: The columns by which readers skip files; statistics of others only cost time.
+SKIPS_FILES = ("capture", "run", "file", "time", "first_time", "src", "dst")
+# and row groups
+_SKIPS_ROWS = frozenset({*SKIPS_FILES, "frame", "time_ns"})
 
 
 def parquet_writer(file: IO[bytes], schema: pa.Schema, compression: Compression = "zstd") -> pq.ParquetWriter:
@@ -45,7 +47,7 @@ def writer_options(schema: pa.Schema) -> dict[str, Any]:
         "use_dictionary": dictionaries,
         "column_encoding": {name: "DELTA_BINARY_PACKED" for name, kind in kinds.items() if kind == "counted"},
         "write_page_checksum": True,
-        "write_statistics": [name for name in schema.names if name in _FILTERED],
+        "write_statistics": [name for name in schema.names if name in _SKIPS_ROWS],
         "dictionary_pagesize_limit": _DICTIONARY_BYTES,
     }
 

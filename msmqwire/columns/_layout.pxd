@@ -97,9 +97,6 @@ cdef class Line:
 cdef class Layout:
     """The layout of one table."""
     cdef readonly object table
-    cdef dict sources       # column -> its line: form, place and what else the form needs
-    cdef dict written       # column -> the type that the kernel writes, where it is not the type that a table shows
-    cdef dict presence      # column -> ``Source.presence`` where it is not 0
     cdef dict lines         # column -> Line
     cdef tuple lists        # of list columns: name, path of the items, which of ``Columns.lists``
     cdef size_t stride
@@ -108,7 +105,6 @@ cdef class Layout:
 
     cdef int find_headers(self, dict sections) except -1
     cdef Source source(self, str column) except *
-    cdef Line line(self, str column)
     cdef int reserve(self, Batch batch, Columns* columns) except -1
     cdef list attach(self, Batch batch, object names, Columns* columns)
 

@@ -9,7 +9,7 @@ from msmqwire.wire.cursor cimport load_u16, load_u32, load_u64, store_u32
 from msmqwire.wire.simd cimport wire_prefetch
 
 from msmqwire.columns.fields import enumerators, row_columns, section_places
-from msmqwire.columns.schema import Enumeration, StructOf
+from msmqwire.columns.schema import UINT8, UINT32, Enumeration, ListOf, StructOf
 
 
 cdef enum:
@@ -435,78 +435,95 @@ cdef tuple members_of(str path, object type_):
     return ((path + "[]", type_.width),)
 
 
-cdef dict sources_of(object table, tuple records, dict arrays):
-    """The lines of the columns that are loaded from the bytes of headers, or stand in arrays of a record."""
-    cdef dict sources = {}
-    cdef dict sections = section_places(records)
-    cdef dict names = enumerators(records)
-    for header in table.headers:
-        for row in header.fields:
-            if not row.about or row.derived:
-                continue
-            member, _, name = row.store.partition(".")
-            if not member:
-                sources[row.column] = fixed_source(row, sections[header.section])
-                continue
-            type_, which = row.column_type, names[member].index(name)
-            place = arrays[member] + type_.width * which
-            if member != "lists":
-                sources[row.column] = VALUE, place
-            elif isinstance(type_.item, StructOf):
-                sources[row.column] = LIST_END, place, 0, which
-            else:
-                items = arrays["items"] + sizeof(void*) * <size_t>which if "items" in arrays else 0
-                sources[row.column] = LIST, place, items, which
-    return sources
+cdef Line line_at(uint32_t place, object type_):
+    """The line of a value, or of a list whose items the reader writes, that stands in the record."""
+    cdef Line line = Line.__new__(Line)
+    memset(&line.source, 0, sizeof(line.source))
+    line.source.form = LIST_END if isinstance(type_, ListOf) else VALUE
+    line.source.place = place
+    line.source.width = <uint32_t>type_.width
+    line.source.absent = 0xFF if isinstance(type_, Enumeration) else 0
+    return line
 
 
-cdef tuple fixed_source(object row, uint32_t section):
-    """The line of a column that is loaded from a section."""
-    form, others = COPY, ()
+cdef Line line_in_array(str store, object type_, dict arrays, dict enumerated):
+    """The line of a column whose value, or the count of its items, has a place in an array of the record."""
+    cdef Line line
+    cdef size_t which
+    member, _, name = store.partition(".")
+    which = enumerated[member].index(name)
+    line = line_at(arrays[member] + type_.width * which, type_)
+    if isinstance(type_, ListOf):
+        line.source.list = <uint32_t>which
+        if not isinstance(type_.item, StructOf):
+            line.source.form = LIST
+        if line.source.form == LIST and "items" in arrays:
+            line.source.offset = arrays["items"] + sizeof(void*) * which
+            if type_.item.width not in (4, 16):  # GUIDs and u32 numbers are copied
+                raise ValueError(f"items of {name} must have 4 or 16 bytes")
+    return line
+
+
+cdef Line line_in_section(object row, uint32_t section, object type_):
+    """The line of a column that is loaded from a field of fixed size."""
+    cdef Line line = line_at(SECTIONS_AT + sizeof(void*) * section, type_)
+    line.source.form = COPY
+    line.source.offset = row.at
     if row.type == "bits":
-        form, others = BITS, (row.bits[0], (1 << row.bits[1]) - 1)
+        line.source.form = BITS
+        line.source.shift = row.bits[0]
+        line.source.mask = (1 << row.bits[1]) - 1
     elif row.time == "unix":
-        form = SECONDS
-    return form, SECTIONS_AT + sizeof(void*) * section, row.at, *others
+        line.source.form = SECONDS
+    return line
 
 
 cdef class Layout:
     def __init__(
-        self, table, size_t stride, *, dict arrays=None, dict sources=None, dict written=None, dict presence=None,
-        size_t smallest_row=0, tuple records=(),
+        self, table, size_t stride, *, dict arrays=None, dict places=None, dict written=None,
+        dict presence=None, size_t smallest_row=0, tuple records=(),
     ):
+        """Find where a record has the columns of a table.
+
+        ``places`` are those of its columns in the record, or ``arrays`` those of the arrays that ``Column.store``
+        names; ``written`` has the types that a kernel writes where a table shows others, ``presence`` the bits of a
+        record where they are not those of the column.
+        """
+        cdef Line line
+        cdef dict types = written or {}
+        cdef dict bits = presence or {}
+        cdef dict sections = section_places(records or (table,))
+        cdef dict enumerated = enumerators(records or (table,))
+        cdef dict rows = {
+            column.name: (row, sections.get(header.section))
+            for header in table.headers for column, row in header.columns
+        }
         self.table = table
-        self.sources = sources = {
-            **sources_of(table, records or (table,), arrays),
-            **(sources or {}),
-            "presence": (VALUE, 0),
-            **({} if table.violations is None else {"violations": (VALUE, 4)}),
-        }
-        self.written = {
-            **{column.name: column.type for column in table.all_columns if not column.derived},
-            **(written or {}),
-        }
-        self.presence = {
-            **{
-                column.name: column.presence for column in table.columns
-                if not column.derived and sources[column.name][0] != LIST_END
-            },
-            **(presence or {}),
-        }
         self.stride = stride
         self.smallest_row = smallest_row
-        for name, (form, _, *others) in sources.items():
-            # Items that are copied are GUIDs or u32 numbers
-            if form == LIST and others[0] and self.written[name].item.width not in (4, 16):
-                raise ValueError(f"items of {name} must have 4 or 16 bytes")
-        missing = [column.name for column in table.columns if column.name not in sources and not column.derived]
-        if missing:
-            raise ValueError(f"the layout of {table.name} lacks {', '.join(missing)}")
-        self.lines = {name: self.line(name) for name in self.sources}
-        self.find_headers(section_places(records or (table,)))
+        self.lines = {"presence": line_at(0, UINT8 if table.presence_width == 1 else UINT32)}
+        if table.violations is not None:
+            self.lines["violations"] = line_at(4, UINT32)
+        for column in table.columns:
+            if column.derived:
+                continue
+            type_ = types.get(column.name, column.type)
+            if places:
+                line = line_at(places[column.name], type_)
+            elif column.store:
+                line = line_in_array(column.store, type_, arrays, enumerated)
+            else:
+                row, section = rows[column.name]
+                line = line_in_section(row, section, type_)
+            if line.source.form != LIST_END:
+                line.source.presence = bits.get(column.name, column.presence)
+            if isinstance(type_, ListOf):
+                line.members = members_of(column.name, type_.item)
+                line.smallest = type_.smallest
+            self.lines[column.name] = line
+        self.find_headers(sections)
         self.lists = tuple([
-            (name, name + "[]", self.sources[name][3]) for name, (form, *_) in sources.items()
-            if form == LIST or form == LIST_END
+            (name, name + "[]", (<Line>line).source.list) for name, line in self.lines.items() if line.members
         ])
 
     cdef int find_headers(self, dict sections) except -1:
@@ -524,28 +541,6 @@ cdef class Layout:
 
     cdef Source source(self, str column) except *:
         return (<Line>self.lines[column]).source
-
-    cdef Line line(self, str column):
-        cdef Line line = Line.__new__(Line)
-        cdef Source source
-        form, place, *others = self.sources[column]
-        memset(&source, 0, sizeof(source))
-        source.form = form
-        source.place = place
-        if form == LIST or form == LIST_END:
-            source.offset, source.list = others
-        elif others:
-            source.offset, source.shift, source.mask = (*others, 0, 0)[:3]
-        source.width = <uint32_t>(
-            self.table.presence_width if column == "presence" else self.written[column].width
-        )
-        source.presence = self.presence.get(column, 0)
-        source.absent = 0xFF if isinstance(self.written.get(column), Enumeration) else 0
-        line.source = source
-        if form == LIST or form == LIST_END:
-            line.members = members_of(column, self.written[column].item)
-            line.smallest = self.written[column].smallest
-        return line
 
     cdef int reserve(self, Batch batch, Columns* columns) except -1:
         """Reserve memory for every requested column; lists get as many items as the payloads can hold."""

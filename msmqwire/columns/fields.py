@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from enum import IntFlag
 from functools import cache
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +30,6 @@ from msmqwire.columns.schema import (
     DataType,
     ListOf,
     Table,
-    Values,
 )
 from msmqwire.columns.views import SPAN_DTYPE
 from msmqwire.wire.codes import FAULTS
@@ -70,44 +69,34 @@ class Violations(IntFlag):
 
 
 @dataclass(frozen=True, eq=False)
-class Field:
-    """A field of a packet, or a column that is made of several.
+class WireField:
+    """A field of a packet.
 
     Attributes
     ----------
     name : str
-        The name in the specification; empty for a value that is no field of the byte map.
+        The name in the specification.
     type : str
         On the wire: ``u8`` to ``u64``, ``guid``, ``bytes``, ``text`` (UTF-16LE), ``string`` (UTF-16LE up to U+0000),
         ``value`` (of the PROPID at its place in ``property_id``), ``pad`` (up to a multiple of four bytes), or ``bits``
         of a number. Empty for what is not one run of bytes.
     at : int, optional
         Bytes from the start of the header; -1 for a field after others of variable size.
-    column, about : str
-        The column with the value and its meaning. Without a meaning, another row declares the column.
-    shown : DataType, optional
-        The type of the column where it is not that of the field.
-    id : str
-        The name of the number in expressions: that of the column unless given.
     when, size : str
         Expressions: whether the header has the field, and its bytes. Python and Lua read them alike: the ids of earlier
         numbers, ``has(number, mask)``, ``bits(number, shift, width)``, ``left`` (the bytes that remain), ``position``.
+    column : Column, optional
+        What is shown of it.
+    fills : str
+        The column of another row that has the value.
+    id : str
+        The name of the number in expressions: that of the column unless given.
     repeat : str
         Expression: how many there are one after the other, where it need not be one.
-    fields : tuple of Field
+    fields : tuple of WireField
         The fields of each, of what is repeated as a whole.
-    presence : str
-        The bit of the row's presence, where it is not that of the header.
     bits : (int, int)
         The first bit and the number of bits in the number at ``at``.
-    store : str
-        Where a kernel's record has the value, if not in the bytes of a header: an array and the enumerator of its
-        place, as in ``parts.LABEL``.
-    derived, values
-        As for ``Column``.
-    default : object, optional
-        The default of the keyword that a class of packets has for the column. ``...`` in a table of messages: there is
-        no such keyword; in one of sessions: it is required.
     faults : tuple of str
         The names in faults, where they are not that of the field.
     names : mapping of int to str
@@ -116,43 +105,48 @@ class Field:
         The unit of a duration, or ``unix`` for seconds since 1970.
     checks : mapping of str to str
         Faults and violations that a dissector can find, each with the expression that is true for it.
-    parts : tuple of Field
+    parts : tuple of WireField
         The bits of a number, as ``Header.on_the_wire`` gives it.
     """
 
     name: str
     type: str = ""
     at: int = -1
-    column: str = ""
-    about: str = ""
-    _: KW_ONLY
-    shown: DataType | None = None
-    id: str = ""
     when: str = ""
+    _: KW_ONLY
+    column: Column | None = None
+    fills: str = ""
+    id: str = ""
     size: str = ""
     repeat: str = ""
-    fields: tuple[Field, ...] = ()
-    presence: str = ""
+    fields: tuple[WireField, ...] = ()
     bits: tuple[int, int] = (0, 0)
-    store: str = ""
-    derived: bool = False
-    values: Values | None = None
-    default: Any = ...
     faults: tuple[str, ...] = ()
     names: Mapping[int, str] = field(default_factory=dict)
     time: str = ""
     checks: Mapping[str, str] = field(default_factory=dict)
-    parts: tuple[Field, ...] = ()
+    parts: tuple[WireField, ...] = ()
 
     @property
-    def column_type(self) -> DataType:
-        """The type of the column."""
-        return self.shown or _COLUMN_TYPES[self.type]
+    def filled(self) -> str:
+        """The name of the column that is made of the field; empty if none is."""
+        return self.column.name if self.column else self.fills
+
+    @property
+    def shown(self) -> str:
+        """The name of the column that has the value as it is on the wire, not a name or a list; empty if none has."""
+        other = self.column and (self.type == "text" or self.column.type is not _COLUMN_TYPES[self.type])
+        return "" if other else self.filled
 
     @property
     def end(self) -> int:
         """Bytes from the start of the header to the end of a field of fixed size."""
         return self.at + (sum(self.bits) + 7) // 8 if self.type == "bits" else self.at + SIZES[self.type]
+
+
+def flag(name: str, at: int, bit: int, column: Column | None = None) -> WireField:
+    """A bit of the number at ``at``."""
+    return WireField(name, "bits", at, column=column, bits=(bit, 1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,37 +157,49 @@ class Header:
     ----------
     section : str
         The name by which kernels know where the header begins; empty if no column is loaded from there.
-    fields : tuple of Field
+    fields : tuple of WireField or Column
+        A column that stands alone is derived, or a reader sets it.
     when : str
         The expression that says whether a packet has the header.
     presence : str
         The bit of the presence of a row that says the same.
-    layout : str
-        The byte map with the header, where it is not that of the table.
+    layout : str, optional
+        The byte map with the header, where it is not that of the table; None if its bytes are those of another field.
     faults : tuple of str
         The name in faults of a header that is read as a whole, then those of its parts that no field has.
     """
 
     section: str
-    fields: tuple[Field, ...]
+    fields: tuple[WireField | Column, ...]
     when: str = ""
     presence: str = ""
-    layout: str = ""
+    layout: str | None = ""
     faults: tuple[str, ...] = ()
 
-    def on_the_wire(self) -> Iterator[Field]:
-        """The fields in the order of the wire, each with the whole condition for it; no bits.
+    @property
+    def columns(self) -> Iterator[tuple[Column, WireField | None]]:
+        """The columns, each with its field if it has one."""
+        for row in self.fields:
+            if isinstance(row, Column):
+                yield row, None
+            elif row.column:
+                yield row.column, row
 
-        A field has no ``column`` there if the column shows another value, as a name or a list does.
-        """
-        bits = sorted((each for each in self.fields if each.type == "bits" and each.name), key=lambda row: row.bits)
-        found = [each for each in self.fields if each.name and each.type != "bits"]
+    @property
+    def size(self) -> int:
+        """Bytes from the start of the header to the end of its fields of fixed size."""
+        return max(row.end for row in self.on_the_wire() if row.at >= 0)
+
+    def on_the_wire(self) -> Iterator[WireField]:
+        """The fields in the order of the wire, each with the whole condition for it; no bits."""
+        rows = [row for row in self.fields if isinstance(row, WireField) and self.layout is not None]
+        bits = sorted((row for row in rows if row.type == "bits"), key=lambda row: row.bits)
+        found = [row for row in rows if row.type != "bits"]
         for each in sorted(found, key=lambda row: row.at if row.at >= 0 else 1 << 16):
             yield replace(
                 each,
-                id=each.id or (each.column if each.type in SIZES else ""),
+                id=each.id or (each.filled if each.type in SIZES else ""),
                 parts=tuple([bit for bit in bits if bit.at == each.at]),
-                column="" if each.shown or each.type == "text" else each.column,
                 when=" and ".join([f"({text})" if " or " in text else text for text in (self.when, each.when) if text]),
             )
 
@@ -205,7 +211,7 @@ class Header:
         return np.dtype([(name, _COLUMN_TYPES[row.type].dtype) for name, row in zip(names, rows, strict=True)])
 
 
-def _may_be_at_fault(header: Header, row: Field) -> bool:
+def _may_be_at_fault(header: Header, row: WireField) -> bool:
     """Whether faults can name a field: in a header that is read as a whole, one that decides what follows."""
     is_part = row.at >= 0 or row.size.isdigit()
     return not (header.faults and is_part) or not FAULTS.keys().isdisjoint(row.checks)
@@ -241,7 +247,7 @@ def section_places(tables: Iterable[Table]) -> dict[str, int]:
 
 def enumerators(tables: Iterable[Table]) -> dict[str, tuple[str, ...]]:
     """The members of a record that are arrays, each with the enumerators of its values."""
-    stores = [row.store.partition(".") for table in tables for header in table.headers for row in header.fields]
+    stores = [column.store.partition(".") for table in tables for column in table.columns]
     return {
         member: enumerated(name for other, _, name in stores if other == member) for member, _, name in stores if name
     }
@@ -272,16 +278,16 @@ def bytes_needed(table: Table) -> NDArray[np.uint32]:
     its columns need the bytes up to the end of their own.
     """
     needed = np.full((len(table.names), len(table.fields)), _NEVER, np.uint32)
-    rows = [(place, row) for place, header in enumerate(table.headers) for row in header.fields if row.about]
+    rows = [(place, *row) for place, header in enumerate(table.headers) for row in header.columns]
     for place, header in enumerate(table.headers):
         names = _names_in_faults(header)
         for name in names:
-            for column, (own_place, row) in enumerate(rows):
+            for number, (own_place, column, row) in enumerate(rows):
                 own = table.headers[own_place]
-                if row.derived:
+                if column.derived:
                     least = _NEVER
-                elif not row.name and row.at < 0:  # of several fields: the reader sets its bit of presence after them
-                    has_bit = row.presence or (own.presence if own_place < place or not own.section else "")
+                elif row is None:  # the reader sets its bit of presence after the fields that it is made of
+                    has_bit = column.bit or (own.presence if own_place < place or not own.section else "")
                     least = 0 if has_bit else _NEVER
                 elif name == "PacketSize":  # the end of the packet is missing, after all fields
                     least = 0
@@ -289,11 +295,11 @@ def bytes_needed(table: Table) -> NDArray[np.uint32]:
                     least = 0 if own_place < place else _NEVER
                 else:
                     least = _bytes_in_header(row, header.faults, names, name)
-                needed[column, table.fields.index(name)] = least
+                needed[number, table.fields.index(name)] = least
     return needed
 
 
-def _bytes_in_header(row: Field, whole: tuple[str, ...], names: tuple[str, ...], fault: str) -> int:
+def _bytes_in_header(row: WireField, whole: tuple[str, ...], names: tuple[str, ...], fault: str) -> int:
     """As above for a field of the header of the fault, whose own name is the first of ``whole``."""
     if fault in whole[:1]:
         return row.end if row.at >= 0 else _NEVER
@@ -312,13 +318,11 @@ def packet_table(
     kept: tuple[str, ...] = (),
 ) -> Table:
     """The table of the columns of packets; ``kept`` are bits of the presence that no column has."""
-    rows = [(row, row.presence or header.presence) for header in headers for row in header.fields if row.about]
+    rows = [(column, column.bit or header.presence) for header in headers for column, _ in header.columns]
     # Those of derived columns come last, as readers shift the bits of parts that stand together
     names = (*enumerated(bit for _, bit in sorted(rows, key=lambda pair: pair[0].derived)), *kept)
     bits = {name: 2 << i for i, name in enumerate(names)}  # above DECODED of columns/_batch.pxd
-    columns = tuple(
-        [Column(row.column, row.column_type, row.about, bits.get(bit, 0), row.derived, row.values) for row, bit in rows]
-    )
+    columns = tuple([replace(column, presence=bits.get(bit, 0)) for column, bit in rows])
     return Table(name, section, columns, fields, violations, rules_of(violations), headers, bits)
 
 

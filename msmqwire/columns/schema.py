@@ -345,15 +345,36 @@ FAULT = StructOf(
 )
 
 
+#: Defaults of columns: a class of packets requires the keyword, or has no such keyword.
+REQUIRED: Any = ...
+NO_KEYWORD: Any = object()
+
+
 @dataclass(frozen=True)
 class Column:
     """One column of a table.
 
-    ``presence`` is the bit of the row's presence that must be set for a value to stand there; 0 means in every row
-    that is not null. A ``derived`` column is made from the payloads when it is first read, and its presence with it.
-    ``values`` chooses the Parquet encoding: a dictionary for ``repeated`` values, differences between rows for
-    ``counted`` numbers, which increase from row to row, and plain for ``distinct`` values; if it is None, the
-    type chooses.
+    Attributes
+    ----------
+    name : str
+    type : DataType
+    about : str
+        Its meaning.
+    presence : int
+        The bit of the row's presence that must be set for a value to stand there; 0 means in every row that is not
+        null.
+    derived : bool
+        Whether it is made from the payloads when it is first read, and its presence with it.
+    values : {"repeated", "counted", "distinct"}, optional
+        The Parquet encoding: a dictionary for ``repeated`` values, differences between rows for ``counted`` numbers,
+        which increase from row to row, and plain for ``distinct`` values; if it is None, the type chooses.
+    bit : str
+        The name of ``presence`` in a packet, where it is not that of the header.
+    store : str
+        Where the record of a packet has the value, if not in the bytes of a header: an array and the enumerator of its
+        place, as in ``parts.LABEL``.
+    default : object
+        That of the keyword that a class of packets has for the column.
     """
 
     name: str
@@ -362,6 +383,9 @@ class Column:
     presence: int = 0
     derived: bool = False
     values: Values | None = None
+    bit: str = ""
+    store: str = ""
+    default: Any = NO_KEYWORD
 
     @property
     def meaning(self) -> str:

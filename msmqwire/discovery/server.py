@@ -26,13 +26,13 @@ from msmqwire.mqsd import (
     TopologyServerReply,
     encode,
 )
+from msmqwire.mqsd.schema import MAX_NETWORKS
 
 #: Bytes of a request in its IP form: [MS-MQSD] 2.2.2.
 REQUEST_SIZE = REQUEST_DTYPE.itemsize
 #: Bytes of the largest answer: no UDP datagram over IPv4 has more.
 LARGEST_REPLY = 65_507
 
-_MOST_NETWORKS = 32
 _NETWORKS_REMEMBERED = 16_384
 # The burst allows for every host of a /24 network that starts at once, as after a power failure
 _NETWORK_RATE, _TOTAL_RATE = Rate(100, burst=256), Rate(1000, burst=2000)
@@ -178,7 +178,7 @@ def reply_to(
     if transport not in ("udp", "ipx"):
         raise ValueError(f"transport={transport!r} is not one of 'udp', 'ipx'")
     count = len(site.connected_networks)
-    if not 1 <= count <= _MOST_NETWORKS:
+    if not 1 <= count <= MAX_NETWORKS:
         return Refusal.NO_NETWORKS
     own_site = request.site_id == site.site_id
     if not own_site and not site.servers:

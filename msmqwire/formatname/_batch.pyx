@@ -7,7 +7,7 @@ from libc.string cimport memset
 from msmqwire.columns._batch cimport DECODED, Batch
 from msmqwire.columns._convert cimport TextSpan
 from msmqwire.columns._decoder cimport Decoder, decode_payloads
-from msmqwire.columns._layout cimport LIST_END, VALUE, Layout, place_of, put_fault, put_rows
+from msmqwire.columns._layout cimport Layout, place_of, put_fault, put_rows
 from msmqwire.columns._payloads cimport Payloads
 from msmqwire.columns.payload_table cimport PayloadTable, Span, payload_at
 from msmqwire.formatname._kernel cimport (
@@ -43,19 +43,19 @@ cdef Row RECORD  # only the offsets of its fields are used
 LAYOUT = Layout(
     FORMAT_NAMES,
     sizeof(Row),
-    sources={
-        "kind": (VALUE, place_of(&RECORD, &RECORD.name.kind)),
-        "guid": (VALUE, place_of(&RECORD, &RECORD.name.guid)),
-        "private_id": (VALUE, place_of(&RECORD, &RECORD.name.private_id)),
-        "protocol": (VALUE, place_of(&RECORD, &RECORD.name.protocol)),
-        "address": (VALUE, place_of(&RECORD, &RECORD.name.address)),
-        "port": (VALUE, place_of(&RECORD, &RECORD.name.port)),
-        "queue_type": (VALUE, place_of(&RECORD, &RECORD.name.queue_type)),
-        "queue": (VALUE, place_of(&RECORD, &RECORD.name.queue)),
-        "subqueue": (VALUE, place_of(&RECORD, &RECORD.name.subqueue)),
-        "suffix": (VALUE, place_of(&RECORD, &RECORD.name.suffix)),
-        "domain": (VALUE, place_of(&RECORD, &RECORD.name.domain)),
-        "elements": (LIST_END, place_of(&RECORD, &RECORD.elements_end), 0, ELEMENTS),
+    places={
+        "kind": place_of(&RECORD, &RECORD.name.kind),
+        "guid": place_of(&RECORD, &RECORD.name.guid),
+        "private_id": place_of(&RECORD, &RECORD.name.private_id),
+        "protocol": place_of(&RECORD, &RECORD.name.protocol),
+        "address": place_of(&RECORD, &RECORD.name.address),
+        "port": place_of(&RECORD, &RECORD.name.port),
+        "queue_type": place_of(&RECORD, &RECORD.name.queue_type),
+        "queue": place_of(&RECORD, &RECORD.name.queue),
+        "subqueue": place_of(&RECORD, &RECORD.name.subqueue),
+        "suffix": place_of(&RECORD, &RECORD.name.suffix),
+        "domain": place_of(&RECORD, &RECORD.name.domain),
+        "elements": place_of(&RECORD, &RECORD.elements_end),
     },
 )
 

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from msmqwire.columns.fields import SIZES, Field
+from msmqwire.columns.fields import SIZES, WireField
 from msmqwire.insight.layouts import LAYOUTS, field_ids
 from msmqwire.insight.wireshark import dissector
 from msmqwire.properties import NUMBERED, TYPE_NAMES
@@ -81,7 +81,7 @@ def kaitai(layout: str) -> str:
     return text
 
 
-def _kaitai_fields(fields: tuple[Field, ...]) -> Iterator[str]:
+def _kaitai_fields(fields: tuple[WireField, ...]) -> Iterator[str]:
     known: dict[str, str] = {}
     for name, field in field_ids(fields):
         yield f"  - id: {name}"
@@ -95,7 +95,7 @@ def _kaitai_fields(fields: tuple[Field, ...]) -> Iterator[str]:
             known[field.id] = name
 
 
-def _kaitai_type(name: str, field: Field, known: Mapping[str, str]) -> Iterator[str]:
+def _kaitai_type(name: str, field: WireField, known: Mapping[str, str]) -> Iterator[str]:
     if field.fields:
         yield f"    type: {name}"
     elif field.type in _KAITAI_TYPES:

@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from msmqwire import propvariant
-from msmqwire.columns.fields import SIZES, Field
+from msmqwire.columns.fields import SIZES, WireField
 from msmqwire.columns.schema import Table
 from msmqwire.errors import DecodeError
 from msmqwire.mqcn import NOTIFICATIONS, PropertyValue
@@ -32,22 +32,24 @@ class Part(NamedTuple):
     """
 
     name: str
-    field: Field
+    field: WireField
     start: int
     end: int
     truncated: bool
     value: Any
 
 
-def _layouts(table: Table) -> dict[str, tuple[Field, ...]]:
+def _layouts(table: Table) -> dict[str, tuple[WireField, ...]]:
     """The byte maps of a table, by their names."""
-    found: dict[str, list[Field]] = {}
+    found: dict[str, list[WireField]] = {}
     for header in table.headers:
+        if header.layout is None:
+            continue
         found.setdefault(header.layout or table.name, []).extend(header.on_the_wire())
     return {name: tuple(fields) for name, fields in found.items()}
 
 
-LAYOUTS: dict[str, tuple[Field, ...]] = {
+LAYOUTS: dict[str, tuple[WireField, ...]] = {
     **_layouts(TOPOLOGY),
     **_layouts(MESSAGES),
     **_layouts(SESSIONS),
@@ -60,18 +62,18 @@ _OPERATORS: dict[type[ast.AST], Any] = {
 }  # fmt: skip
 
 
-def field_ids(fields: tuple[Field, ...]) -> Iterator[tuple[str, Field]]:
+def field_ids(fields: tuple[WireField, ...]) -> Iterator[tuple[str, WireField]]:
     """Fields with names that are unique among them: the column, or else the name in small letters.
 
     >>> [name for name, _ in field_ids(LAYOUTS["ping"])]
     ['flags', 'signature', 'cookie', 'queue_manager']
     """
     used: set[str] = set()
-    columns = {field.column for field in fields}
+    columns = {field.shown for field in fields}
     for field in fields:
-        name = field.column or field.id or re.sub(r"[^a-z0-9]+", "_", field.name.lower())
+        name = field.shown or field.id or re.sub(r"[^a-z0-9]+", "_", field.name.lower())
         base, number = name, 2
-        while name in used or (name in columns and not field.column):
+        while name in used or (name in columns and not field.shown):
             name, number = f"{base}_{number}", number + 1
         used.add(name)
         yield name, field
@@ -105,7 +107,7 @@ def byte_map(layout: str, payload: bytes) -> Iterator[Part]:
     reader = _Reader(payload)
     yield from reader.parts(LAYOUTS[layout])
     if reader.at < len(payload):
-        yield Part("trailing bytes", Field("", "bytes"), reader.at, len(payload), False, payload[reader.at :])
+        yield Part("trailing bytes", WireField("", "bytes"), reader.at, len(payload), False, payload[reader.at :])
 
 
 def broken_rules(layout: str, payload: bytes) -> set[str]:
@@ -127,7 +129,7 @@ class _Reader:
         self._known: dict[str, Any] = {"position": 0, "left": len(payload)}
         self._is_truncated = False
 
-    def parts(self, fields: tuple[Field, ...], path: str = "") -> Iterator[Part]:
+    def parts(self, fields: tuple[WireField, ...], path: str = "") -> Iterator[Part]:
         """The fields from here on, up to the first that is truncated."""
         for field in fields:
             if field.when and not self._value(field.when):
@@ -141,11 +143,11 @@ class _Reader:
                 if self._is_truncated:
                     return
 
-    def broken(self, field: Field) -> Iterator[str]:
+    def broken(self, field: WireField) -> Iterator[str]:
         """The rules of the field that was read last that its value breaks."""
         return (code for code, expression in field.checks.items() if self._value(expression))
 
-    def _part(self, name: str, field: Field, place: int) -> Iterator[Part]:
+    def _part(self, name: str, field: WireField, place: int) -> Iterator[Part]:
         size = self._size(field, place)
         if size <= 0:
             return
@@ -164,7 +166,7 @@ class _Reader:
             self._known[field.id] = value
         yield Part(name, field, start, self.at, self._is_truncated, value)
 
-    def _size(self, field: Field, place: int) -> int:
+    def _size(self, field: WireField, place: int) -> int:
         left = len(self._payload) - self.at
         if field.type == "pad":
             return min(-self.at % 4, int(self._known.get("packet_size", len(self._payload))) - self.at)
@@ -198,7 +200,7 @@ def _parsed(expression: str) -> ast.expr:
 
 
 def _value(expression: ast.expr, known: dict[str, Any]) -> int:
-    """The value of an expression of ``Field`` that says when it is there, or its size."""
+    """The value of an expression of ``WireField`` that says when it is there, or its size."""
     match expression:
         case ast.Constant(value=int(number)):
             return number

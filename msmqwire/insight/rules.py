@@ -208,8 +208,8 @@ def _envelope(_: str, rows: Rows, __: tuple[str, ...], *, harmless: bool) -> Mat
 @cache
 def length_fields() -> dict[str, str]:
     """The fields of messages that have a length elsewhere, each with the field that is this length."""
-    fields = [field for header in MESSAGES.headers for field in header.fields]
-    names = {field.id or field.column: field.name for field in fields if field.id or field.column}
+    fields = [field for header in MESSAGES.headers for field in header.on_the_wire()]
+    names = {field.id: field.name for field in fields if field.id}
     return {**_LENGTHS, **{field.name: names[field.size] for field in fields if field.size in names}}
 
 

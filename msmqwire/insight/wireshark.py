@@ -12,7 +12,7 @@ from pathlib import Path
 
 from msmqwire import propvariant
 from msmqwire.capture import TABLES
-from msmqwire.columns.fields import SIZES, Field, enumerated
+from msmqwire.columns.fields import SIZES, WireField, enumerated
 from msmqwire.columns.schema import Enumeration
 from msmqwire.insight.layouts import LAYOUTS, field_ids
 from msmqwire.mqcn.schema import OPERATIONS
@@ -42,12 +42,12 @@ def dissector() -> str:
     return text.replace("{} --@OPERATIONS@", _table(dict(enumerate(OPERATIONS))))
 
 
-def _fields(layout: str, fields: tuple[Field, ...]) -> str:
+def _fields(layout: str, fields: tuple[WireField, ...]) -> str:
     return "{\n" + "".join(f"  {_field(layout, name, field)},\n" for name, field in field_ids(fields)) + "}"
 
 
-def _field(layout: str, name: str, field: Field) -> str:
-    abbreviation = f"msmq.{layout}.{field.column or name}"
+def _field(layout: str, name: str, field: WireField) -> str:
+    abbreviation = f"msmq.{layout}.{field.shown or name}"
     members = [f'name = "{field.name}", type = "{field.type}"']
     if field.fields:
         members.append(f"fields = {_fields(layout, field.fields)}")
@@ -71,7 +71,7 @@ def _field(layout: str, name: str, field: Field) -> str:
     return "{ " + ", ".join(members) + " }"
 
 
-def _proto(abbreviation: str, field: Field) -> str:
+def _proto(abbreviation: str, field: WireField) -> str:
     if field.time == "unix":
         return f'ProtoField.absolute_time("{abbreviation}", "{field.name}", base.UTC)'
     kind = _TYPES.get(field.type, "bytes")
@@ -80,13 +80,14 @@ def _proto(abbreviation: str, field: Field) -> str:
     return f'ProtoField.{kind}("{abbreviation}", "{field.name}")'
 
 
-def _part(abbreviation: str, width: int, part: Field) -> str:
+def _part(abbreviation: str, width: int, part: WireField) -> str:
     first, count = part.bits
     mask = ((1 << count) - 1) << first
     start = f'"{abbreviation}.{part.name.lower()}", "{part.name}"'
     if count == 1:
         return f"ProtoField.bool({start}, {width}, nil, {mask:#x})"
-    names = dict(enumerate(part.shown.names)) if isinstance(part.shown, Enumeration) else part.names
+    shown = part.column.type if part.column else None
+    names = dict(enumerate(shown.names)) if isinstance(shown, Enumeration) else part.names
     values = _table(names) if names else "nil"
     return f"ProtoField.uint{width}({start}, base.DEC, {values}, {mask:#x})"
 

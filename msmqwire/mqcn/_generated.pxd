@@ -4,6 +4,22 @@ from libc.stdint cimport int32_t, uint8_t, uint32_t
 
 from msmqwire.columns._convert cimport TextSpan
 
+cdef enum:
+    MAX_UPDATES = 0xff
+    MAX_PROPERTIES = 0xff
+    MAX_NAME_UNITS = 0x100
+    FIRST_VISIBLE = 0x21
+    LAST_VISIBLE = 0x7e
+    SMALLEST_PROPERTY = 0x5
+    PROPID_D_SCOPE = 0x57b
+    PROPID_D_OBJTYPE = 0x57c
+    SENT_COUNT = 0x19
+    RESERVED_AT = 0x10
+    COUNT_AT = 0x28
+    IDS_AT = 0x29
+    SMALLEST_UPDATE = 0x2d
+    HEADER_SIZE = 0x2
+
 # Fields as the specification names them; the field of a fault
 cdef enum Field:
     Version

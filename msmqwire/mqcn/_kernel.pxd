@@ -29,28 +29,10 @@ cdef enum:
     NEVER_WRITTEN = NO_UPDATES | TRAILING_BYTES | PATH_NAME_SYNTAX
 
 cdef enum:
-    HEADER_SIZE = 2        # bytes of Version and NumberOfUpdateNotifications
     BACKSLASH = 0x5C
     SEMICOLON = 0x3B
-    FIRST_VISIBLE = 0x21
-    LAST_VISIBLE = 0x7E
     PATH_UNITS = 64        # code units of a PathName that are searched at once; most have fewer
-    MAX_NAME_UNITS = 256   # of a DomainController
-
-cdef enum:
-    SMALLEST_UPDATE = 45   # with an empty PathName
-    RESERVED_AT = 16       # from GuidMasterId
-    COUNT_AT = 40
-    IDS_AT = 41
-    MAX_UPDATES = 255
-    MAX_PROPERTIES = 255
-    SMALLEST_PROPERTY = 5  # PROPID and value
-
-cdef enum:
-    OTHERS = 0x40000000         # any other
-    SENT_COUNT = 25
-    PROPID_D_SCOPE = 1403
-    PROPID_D_OBJTYPE = 1404
+    OTHERS = 0x40000000    # the bit of any other PROPID
 
 
 cdef struct PropertyEntry:

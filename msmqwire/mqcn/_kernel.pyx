@@ -25,7 +25,6 @@ cdef int fill_entries() except -1:
     cdef uint32_t propid
     cdef uint32_t group
     cdef uint32_t bit
-    assert len(SENT) == SENT_COUNT
     for propid in range(<uint32_t>PROPID_LIMIT):
         entry = &property_entries[propid]
         group = (propid - 1000) // 100 if propid > 1000 else propid // 100

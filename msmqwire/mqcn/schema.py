@@ -10,15 +10,25 @@ from functools import reduce
 from operator import or_
 from typing import Any, get_args
 
-from msmqwire.columns.fields import Field, Header, Violations, fault_names, packet_table
-from msmqwire.columns.schema import BYTES, GUID, INT64, TEXT, UINT32, Enumeration, ListOf, StructOf
-from msmqwire.mqcn.property_sets import PROPERTY_SETS
+from msmqwire.columns.fields import SIZES, Header, Violations, WireField, fault_names, packet_table
+from msmqwire.columns.schema import BYTES, GUID, INT64, TEXT, UINT8, UINT32, Column, Enumeration, ListOf, StructOf
+from msmqwire.mqcn.property_sets import PROPERTY_SETS, SENT
 from msmqwire.mqcn.values import Object, Operation
-from msmqwire.properties.table import KINDS, NUMBERED
+from msmqwire.properties.table import KINDS, NUMBERED, by_name
 from msmqwire.properties.vartype import TYPE_NAMES
 
 OPERATIONS: tuple[str, ...] = get_args(Operation)
 OBJECTS: tuple[str, ...] = get_args(Object)
+
+#: Of one message, and of one update: their counts have one byte.
+MAX_UPDATES = MAX_PROPERTIES = 0xFF
+#: Code units of DomainController, and their range.
+MAX_NAME_UNITS = 256
+FIRST_VISIBLE, LAST_VISIBLE = 0x21, 0x7E
+#: Bytes of a PROPID and the smallest value.
+SMALLEST_PROPERTY = 5
+PROPID_D_SCOPE, PROPID_D_OBJTYPE = by_name("PROPID_D_SCOPE").number, by_name("PROPID_D_OBJTYPE").number
+SENT_COUNT = len(SENT)
 
 
 class Violation(Violations):
@@ -64,42 +74,50 @@ _PROPERTY = StructOf(
 )
 
 _UPDATE = (
-    Field(
-        "Command", "u8", id="command", names=dict(enumerate(OPERATIONS)), checks={"bad_command": "command > 2"},
+    WireField(
+        "Command", "u8", id="command", names=dict(enumerate(OPERATIONS)),
+        checks={"bad_command": f"command > {len(OPERATIONS) - 1}"},
     ),
-    Field(
+    WireField(
         "UseGuid", "u8", id="use_guid",
         checks={
             "bad_use_guid": "use_guid > 1",
             "use_guid": "(command == 0 and use_guid == 1) or (command > 0 and use_guid == 0)",
         },
     ),
-    Field("PathName", "string", column="path_name", when="use_guid == 0"),
-    Field("GuidIdentifier", "guid", column="object_guid", when="use_guid == 1"),
-    Field("GuidMasterId", "guid", column="master_guid"),
-    Field("Reserved", "bytes", size="24"),
-    Field(
+    WireField("PathName", "string", fills="path_name", when="use_guid == 0"),
+    WireField("GuidIdentifier", "guid", fills="object_guid", when="use_guid == 1"),
+    WireField("GuidMasterId", "guid", fills="master_guid"),
+    WireField("Reserved", "bytes", size="24"),
+    WireField(
         "NumberOfProperties", "u8", id="property_count",
         checks={
             "property_count": "property_count == 0 or (command == 2 and property_count < 2)",
         },
     ),
-    Field(
+    WireField(
         "PropertyId", "u32", id="property_id", repeat="property_count",
         names={row.number: row.name for row in NUMBERED},
     ),
-    Field("PropertyValue", "value", id="property_value", repeat="property_count"),
+    WireField("PropertyValue", "value", id="property_value", repeat="property_count"),
 )  # fmt: skip
+
+_SIZES = {row.name: SIZES.get(row.type) or int(row.size or 0) for row in _UPDATE}
+#: Where fields of an update are from GuidMasterId on.
+RESERVED_AT = _SIZES["GuidMasterId"]
+COUNT_AT = RESERVED_AT + _SIZES["Reserved"]
+IDS_AT = COUNT_AT + _SIZES["NumberOfProperties"]
+#: Bytes of an update with an empty PathName, which ends with U+0000.
+SMALLEST_UPDATE = _SIZES["Command"] + _SIZES["UseGuid"] + 2 + IDS_AT
 
 HEADERS = (
     Header(
         "",
         (
-            Field(
-                "Version", "u8", 0, "version", "Version: 1 from a directory service, 2 from a queue manager",
-                store="codes.VERSION", checks={"bad_version": "not (version == 1 or version == 2)"},
-            ),
-            Field(
+            WireField("Version", "u8", 0, checks={"bad_version": "not (version == 1 or version == 2)"}, column=Column(
+                "version", UINT8, "Version: 1 from a directory service, 2 from a queue manager", store="codes.VERSION",
+            )),
+            WireField(
                 "NumberOfUpdateNotifications", "u8", 1, id="updates",
                 checks={
                     "no_updates": "version == 1 and updates == 0",
@@ -111,63 +129,75 @@ HEADERS = (
     Header(
         "",
         (
-            Field("", "u8", -1, "index", "position of the change in its message", store="codes.INDEX"),
-            Field(
-                "", "u8", -1, "operation", "Command, or the operation of Event", shown=Enumeration(OPERATIONS),
-                store="codes.OPERATION",
-            ),
-            Field(
-                "", "u8", -1, "object", "what is changed; null if neither ([MS-MQCN] 3.2.5.1)",
-                shown=Enumeration(OBJECTS), store="codes.OBJECT", presence="HAS_OBJECT",
+            Column("index", UINT8, "position of the change in its message", store="codes.INDEX"),
+            Column("operation", Enumeration(OPERATIONS), "Command, or the operation of Event", store="codes.OPERATION"),
+            Column(
+                "object", Enumeration(OBJECTS), "what is changed; null if neither ([MS-MQCN] 3.2.5.1)",
+                bit="HAS_OBJECT", store="codes.OBJECT",
             ),
         ),
         presence="HAS_CHANGE",
     ),
-    Header("OBJECT_GUID", (Field("", "guid", 0, "object_guid", "GuidIdentifier or ObjectGuid"),), presence="HAS_GUID"),
+    Header(
+        "OBJECT_GUID",
+        (
+            WireField("GuidIdentifier", "guid", 0, column=Column("object_guid", GUID, "GuidIdentifier or ObjectGuid")),
+        ),
+        presence="HAS_GUID",
+        layout=None,
+    ),
     Header(
         "",
         (
-            Field(
-                "NotificationUpdate", id="notification_update", when="version == 1", repeat="updates", fields=_UPDATE,
+            WireField(
+                "NotificationUpdate", id="notification_update", when="version == 1", repeat="updates",
+                fields=_UPDATE,
             ),
-            Field(
-                "", "text", -1, "path_name", "PathName of the queue, in place of the GUID", store="parts.PATH_NAME",
-                presence="HAS_PATH",
+            Column(
+                "path_name", TEXT, "PathName of the queue, in place of the GUID", bit="HAS_PATH",
+                store="parts.PATH_NAME",
             ),
         ),
     ),
     Header(
         "MASTER_GUID",
-        (Field("", "guid", 0, "master_guid", "version 1: the directory server that made the change"),),
+        (
+            WireField("GuidMasterId", "guid", 0, column=Column(
+                "master_guid", GUID, "version 1: the directory server that made the change",
+            )),
+        ),
         presence="HAS_UPDATE",
+        layout=None,
     ),
     Header(
         "",
         (
-            Field(
+            WireField(
                 "NotificationBody", "text", when="version == 2", size="left",
                 faults=("Event", "ObjectGuid", "DomainController", "NotificationBody", "Data"),
             ),
-            Field(
-                "", "text", -1, "domain_controller", "version 2: the directory server that has the change",
-                store="parts.DOMAIN_CONTROLLER", presence="HAS_BODY",
+            Column(
+                "domain_controller", TEXT, "version 2: the directory server that has the change", bit="HAS_BODY",
+                store="parts.DOMAIN_CONTROLLER",
             ),
-            Field(
-                "", "", -1, "properties", "version 1: PropertyId and PropertyValue", shown=ListOf(_PROPERTY),
-                store="lists.PROPERTIES", presence="HAS_UPDATE",
+            Column(
+                "properties", ListOf(_PROPERTY), "version 1: PropertyId and PropertyValue", bit="HAS_UPDATE",
+                store="lists.PROPERTIES",
             ),
-            Field(
-                "", "bytes", -1, "reserved", "version 1: Reserved, where it is not zeros; receivers ignore it",
-                store="parts.RESERVED", presence="HAS_RESERVED",
+            Column(
+                "reserved", BYTES, "version 1: Reserved, where it is not zeros; receivers ignore it",
+                bit="HAS_RESERVED", store="parts.RESERVED",
             ),
         ),
     ),
 )  # fmt: skip
 
 FIELDS = fault_names(HEADERS)
+#: Bytes of Version and NumberOfUpdateNotifications.
+HEADER_SIZE = HEADERS[0].size
 #: Enumerations of kernels.
 CODES = {"Operation": OPERATIONS, "Object": ("no_object", *OBJECTS)}
-BITS = {"PropertySet": PROPERTY_SETS}
+NUMBERS = {"PropertySet": PROPERTY_SETS}
 NOTIFICATIONS = packet_table("notifications", "[MS-MQCN] 2.2.4", HEADERS, FIELDS, Violation)
 
 

@@ -10,11 +10,13 @@ from dataclasses import dataclass, fields
 from typing import Any
 from uuid import UUID
 
-from msmqwire.columns.fields import Header
+from msmqwire.columns.fields import WireField
+from msmqwire.columns.schema import NO_KEYWORD
 from msmqwire.errors import EncodeError
 from msmqwire.formatname import FormatName
-from msmqwire.mqqb.message.schema import MESSAGE_HEADERS, SENDER_ID_TYPES
-from msmqwire.mqqb.session.schema import SESSION_HEADERS, SESSION_KINDS
+from msmqwire.mqqb.message.schema import SENDER_ID_TYPES
+from msmqwire.mqqb.schema import MESSAGES, SESSIONS
+from msmqwire.mqqb.session.schema import SESSION_KINDS
 from msmqwire.wire._sid import sid_text
 
 _SENDER_BITS = 0xF
@@ -188,14 +190,19 @@ GROUP_FIELDS: dict[type[Any], tuple[str, ...]] = {
 }
 
 
-def _defaults(headers: Iterable[Header]) -> dict[str, Any]:
-    return {row.column: row.default for header in headers for row in header.fields if row.column}
-
-
 #: The keywords of a message that are in no optional header, with their defaults.
-MESSAGE_DEFAULTS = {name: default for name, default in _defaults(MESSAGE_HEADERS).items() if default is not ...}
-#: The keywords of each packet of sessions; the default of one that is required is ``...``.
+MESSAGE_DEFAULTS = {column.name: column.default for column in MESSAGES.columns if column.default is not NO_KEYWORD}
+
+
+def _session_defaults(section: str) -> dict[str, Any]:
+    (header,) = (each for each in SESSIONS.headers if each.section == section)
+    filled = [row.filled for row in header.fields if isinstance(row, WireField) and row.filled]
+    defaults = {column.name: column.default for column in SESSIONS.columns}
+    return {name: defaults[name] for name in (*filled, "refused")}
+
+
+#: The keywords of each packet of sessions.
 SESSION_DEFAULTS = {
-    kind: {**_defaults(header for header in SESSION_HEADERS if header.section == section), "refused": False}
+    kind: _session_defaults(section)
     for kind, section in zip(SESSION_KINDS, ("PINGED", "ESTABLISH", "PARAMETERS", "SESSION"), strict=True)
 }

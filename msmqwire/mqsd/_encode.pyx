@@ -12,8 +12,8 @@ from msmqwire.columns._encoded cimport (
 from msmqwire.columns._layout cimport find_columns
 from msmqwire.columns.payload_table cimport PayloadTable, payload_at
 from msmqwire.mqsd._kernel cimport (
-    CLOSING_SIZE, DIRECTORY_SERVICE_SERVER_SIZE_AT, FLAGS_SIZE, HAS_REQUEST, IPX_NETWORKS_AT, REPLY, REPLY_FIXED_SIZE,
-    REQUEST,
+    CLOSING_SIZE, DIRECTORY_SERVICE_SERVER_SIZE_AT, FLAGS_SIZE, HAS_REQUEST, IPX_NETWORKS_AT, REPLY_FIXED_SIZE,
+    SMALLEST_SERVER_ARRAY,
     Field, RowColumns, ServerColumns, write_flags, write_reply, write_request,
 )
 from msmqwire.wire.cursor cimport store_u32
@@ -23,18 +23,13 @@ from msmqwire.errors import EncodeError
 
 from msmqwire.mqsd._batch import SAMPLES, decode_batch
 from msmqwire.mqsd._packet import encode
-from msmqwire.mqsd.schema import FIELDS, TOPOLOGY, own_columns
+from msmqwire.mqsd.schema import FIELDS, OWN_OF_REPLIES, OWN_OF_REQUESTS, TOPOLOGY
 
 if False:  # for type checkers: see stubs.py
     from collections.abc import Iterable
 
     from msmqwire.columns._payloads import Payloads
     from msmqwire.mqsd._packet import TopologyPacket
-
-REQUEST_NEEDS, REPLY_NEEDS = own_columns(REQUEST), own_columns(REPLY)
-
-cdef enum:
-    SMALLEST_SERVER = 8  # bytes of an entry with the code unit that closes it
 
 
 # A batch that is encoded
@@ -109,8 +104,8 @@ cdef class TopologyEncoder(Encoder):
     def __cinit__(self, Batch batch):
         cdef Rows* rows = &self.rows
         find_columns(batch, &rows.columns, sizeof(rows.columns))
-        rows.requests = all([batch.wants(name) for name in REQUEST_NEEDS])
-        rows.replies = all([batch.wants(name) for name in REPLY_NEEDS])
+        rows.requests = all([batch.wants(name) for name in OWN_OF_REQUESTS])
+        rows.replies = all([batch.wants(name) for name in OWN_OF_REPLIES])
         rows.ipx_networks = batch.data("ipx_networks[]")
         rows.networks = batch.data("connected_networks[]")
         rows.network_count = batch.counts.get("connected_networks[]", 0)
@@ -137,7 +132,7 @@ cdef class TopologyEncoder(Encoder):
         cdef size_t lists = 0
         lists += 4 * <size_t>batch.counts.get("ipx_networks[]", 0)
         lists += 16 * <size_t>batch.counts.get("connected_networks[]", 0)
-        lists += SMALLEST_SERVER * <size_t>batch.counts.get("servers[]", 0)
+        lists += SMALLEST_SERVER_ARRAY * <size_t>batch.counts.get("servers[]", 0)
         return IPX_NETWORKS_AT * batch.length + lists + payload_bytes(batch)
 
     cdef object refusal(self, size_t row):
@@ -146,7 +141,7 @@ cdef class TopologyEncoder(Encoder):
         error = unusable(self.batch, FIELDS[Field.Type], row)
         if error is not None:
             return error
-        needed = REQUEST_NEEDS if request else REPLY_NEEDS
+        needed = OWN_OF_REQUESTS if request else OWN_OF_REPLIES
         return EncodeError(
             FIELDS[field], f"the batch was decoded without all of the columns {', '.join(needed)}", row
         )

@@ -4,6 +4,13 @@ from libc.stdint cimport int32_t, uint8_t, uint32_t
 
 from msmqwire.columns._convert cimport TextSpan
 
+cdef enum:
+    MAX_NETWORKS = 0x20
+    SMALLEST_SERVER_ARRAY = 0x8
+    HEADER_SIZE = 0x4
+    REQUEST_SIZE = 0x34
+    REPLY_FIXED_SIZE = 0x20
+
 # Fields as the specification names them; the field of a fault
 cdef enum Field:
     Version
@@ -78,6 +85,11 @@ cdef enum:
 cdef enum:
     TRAILING
     PART_COUNT
+
+cdef enum PacketType:
+    REQUEST = 0x1
+    REPLY = 0x2
+    NO_TYPE = 0xff
 
 # Where the columns of topology are, as ``find_columns`` says; NULL for one that is not requested
 cdef struct RowColumns:

@@ -23,19 +23,9 @@ from msmqwire.wire.simd cimport wire_find_in_block, wire_lowest_bit, wire_popcou
 from msmqwire.wire._transport cimport Transport
 
 
-cdef enum PacketType:
-    REQUEST = 1
-    REPLY = 2
-    NO_TYPE = 0xFF
-
 cdef enum:
-    HEADER_SIZE = 4
-    REQUEST_SIZE = 52       # the IP form
-    IPX_NETWORKS_AT = 56
-    SMALLEST_IPX_REQUEST = 60
-    REPLY_FIXED_SIZE = 32
-    MAX_NETWORKS = 32       # of either array
-    SMALLEST_SERVER_ARRAY = 8
+    IPX_NETWORKS_AT = REQUEST_SIZE + 4  # after their count
+    SMALLEST_IPX_REQUEST = IPX_NETWORKS_AT + 4
     FLAGS_SIZE = 4          # in front of a name
     CLOSING_SIZE = 2        # behind it
     COMMA = 0x002C

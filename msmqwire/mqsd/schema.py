@@ -5,10 +5,19 @@
 
 from __future__ import annotations
 
-from msmqwire.columns.fields import Field, Header, Violations, enumerated, fault_names, packet_table
-from msmqwire.columns.schema import BOOL, BYTES, GUID, TEXT, UINT32, Enumeration, ListOf, StructOf
+from msmqwire.columns.fields import Header, Violations, WireField, fault_names, packet_table
+from msmqwire.columns.schema import BOOL, BYTES, GUID, TEXT, UINT8, UINT32, Column, Enumeration, ListOf, StructOf
 
 TRANSPORTS = ("unknown", "udp", "ipx")
+
+#: Of either array of networks.
+MAX_NETWORKS = 32
+#: Bytes of a server with an empty name, and of the array of it.
+SMALLEST_SERVER_ARRAY = 8
+
+_TYPES = Enumeration.of({1: "request", 2: "reply"})
+#: Enumerations of kernels.
+NUMBERS = {"PacketType": {**{name.upper(): number for name, number in _TYPES.by_name.items()}, "NO_TYPE": _TYPES.null}}
 
 
 class Violation(Violations):
@@ -35,34 +44,38 @@ HEADERS = (
     Header(
         "HEADER",
         (
-            Field(
-                "Type", "u8", 1, "type", "Type of the TopologyPacketHeader",
-                shown=Enumeration.of({1: "request", 2: "reply"}), store="codes.TYPE",
-                names={1: "TopologyClientRequest", 2: "TopologyServerReply"},
+            WireField(
+                "Type", "u8", 1, names={1: "TopologyClientRequest", 2: "TopologyServerReply"},
                 checks={"bad_type": "not (type == 1) and not (type == 2)"},
+                column=Column(
+                    "type", _TYPES, "Type of the TopologyPacketHeader",
+                    store="codes.TYPE",
+                ),
             ),
-            Field(
-                "Version", "u8", 0, "version", "Version of the TopologyPacketHeader; receivers ignore it",
-                checks={"version_nonzero": "version > 0"},
-            ),
-            Field("Reserved", "u16", 2, id="reserved", checks={"reserved_nonzero": "reserved > 0"}),
+            WireField("Version", "u8", 0, checks={"version_nonzero": "version > 0"}, column=Column(
+                "version", UINT8, "Version of the TopologyPacketHeader; receivers ignore it",
+            )),
+            WireField("Reserved", "u16", 2, id="reserved", checks={"reserved_nonzero": "reserved > 0"}),
         ),
     ),
     Header(
         "REQUEST_FIELDS",
         (
-            Field("EnterpriseID", "guid", 4, "enterprise_id", "request: the enterprise of the client"),
-            Field(
-                "RequestID", "guid", 20, "request_id", "request: one for each discovery run, echoed by replies",
-                values="distinct",
-            ),
-            Field(
-                "SiteID", "guid", 36, "site_id", "request: the site of the client",
-                checks={"ipx_fields_on_ip": "left >= 8"},
-            ),
-            Field(
-                "IPX fields", "bytes", -1, "ipx_networks", "request in the IPX form: its network numbers",
-                shown=ListOf(UINT32, smallest=4), presence="HAS_IPX", store="lists.IPX_NETWORKS",
+            WireField("EnterpriseID", "guid", 4, column=Column(
+                "enterprise_id", GUID, "request: the enterprise of the client",
+            )),
+            WireField("RequestID", "guid", 20, column=Column(
+                "request_id", GUID, "request: one for each discovery run, echoed by replies", values="distinct",
+            )),
+            WireField("SiteID", "guid", 36, checks={"ipx_fields_on_ip": "left >= 8"}, column=Column(
+                "site_id", GUID, "request: the site of the client",
+            )),
+            WireField(
+                "IPX fields", "bytes",
+                column=Column(
+                    "ipx_networks", ListOf(UINT32, smallest=4), "request in the IPX form: its network numbers",
+                    bit="HAS_IPX", store="lists.IPX_NETWORKS",
+                ),
                 when="left > 0", size="left", faults=("IPXNetworkCount", "IPXNetworkNumberArray"),
             ),
         ),
@@ -72,26 +85,27 @@ HEADERS = (
     Header(
         "REPLY_FIELDS",
         (
-            Field(
-                "CorrelationID", "guid", 4, "correlation_id", "reply: the request_id that it answers", values="distinct"
+            WireField("CorrelationID", "guid", 4, column=Column(
+                "correlation_id", GUID, "reply: the request_id that it answers", values="distinct",
+            )),
+            WireField(
+                "ConnectedNetworkCount", "u32", 20, id="count",
+                checks={"bad_count": f"count == 0 or count > {MAX_NETWORKS}"},
             ),
-            Field(
-                "ConnectedNetworkCount", "u32", 20, id="count", checks={"bad_count": "count == 0 or count > 32"}
+            WireField(
+                "ConnectedNetworkMask", "u32", 24, checks={"mask_nonzero_on_ip": "connected_network_mask > 0"},
+                column=Column(
+                    "connected_network_mask", UINT32, "reply: a bit for each connected network over IPX, 0 over IP",
+                ),
             ),
-            Field(
-                "ConnectedNetworkMask", "u32", 24, "connected_network_mask",
-                "reply: a bit for each connected network over IPX, 0 over IP",
-                checks={"mask_nonzero_on_ip": "connected_network_mask > 0"},
-            ),
-            Field(
+            WireField(
                 "DirectoryServiceServerSize", "u32", 28, id="size",
-                checks={"bad_size": "bits(size, 0, 1) == 1 or (size > 0 and size < 8)"},
+                checks={"bad_size": f"bits(size, 0, 1) == 1 or (size > 0 and size < {SMALLEST_SERVER_ARRAY})"},
             ),
-            Field(
-                "ConnectedNetworkArray", "bytes", -1, "connected_networks",
-                "reply: the connected networks of the server",
-                shown=ListOf(GUID, smallest=16), store="lists.NETWORKS", size="count * 16",
-            ),
+            WireField("ConnectedNetworkArray", "bytes", size="count * 16", column=Column(
+                "connected_networks", ListOf(GUID, smallest=16), "reply: the connected networks of the server",
+                store="lists.NETWORKS",
+            )),
         ),
         when="type == 2",
         presence="HAS_REPLY",
@@ -99,15 +113,13 @@ HEADERS = (
     Header(
         "RESPONDING_SITE",
         (
-            Field(
-                "RespondingSiteID", "guid", 0, "responding_site_id", "reply from another site: the site of the server"
-            ),
-            Field(
-                "DirectoryServiceServerArray", "text", -1, "servers",
-                "reply from another site: its directory servers and the transports they speak",
-                shown=ListOf(StructOf((("name", TEXT), ("ip", BOOL), ("ipx", BOOL))), smallest=8),
-                store="lists.SERVERS", size="size",
-            ),
+            WireField("RespondingSiteID", "guid", 0, column=Column(
+                "responding_site_id", GUID, "reply from another site: the site of the server",
+            )),
+            WireField("DirectoryServiceServerArray", "text", size="size", column=Column(
+                "servers", ListOf(StructOf((("name", TEXT), ("ip", BOOL), ("ipx", BOOL))), SMALLEST_SERVER_ARRAY),
+                "reply from another site: its directory servers and the transports they speak", store="lists.SERVERS",
+            )),
         ),
         when="type == 2 and size > 0",
         presence="HAS_REMOTE",
@@ -115,9 +127,8 @@ HEADERS = (
     Header(
         "",
         (
-            Field(
-                "", column="trailing", about="bytes after the last field; those of a request are ignored", shown=BYTES,
-                store="parts.TRAILING",
+            Column(
+                "trailing", BYTES, "bytes after the last field; those of a request are ignored", store="parts.TRAILING",
             ),
         ),
         presence="HAS_TRAILING",
@@ -128,17 +139,16 @@ FIELDS = fault_names(HEADERS)
 TOPOLOGY = packet_table("topology", "[MS-MQSD] 2.2", HEADERS, FIELDS, Violation)
 
 
-def own_columns(kind: int) -> tuple[str, ...]:
-    """The columns of packets of one Type that the packets of the other do not have."""
-    headers = (header for header in HEADERS if header.when.startswith(f"type == {kind}"))
-    return enumerated(row.column for header in headers for row in header.fields)
+_HEADER, _REQUEST, _REPLY, _SITE, _TRAILING = HEADERS
+#: Bytes of the fixed parts, each with those before it; a request has no other in the IP form.
+HEADER_SIZE, REQUEST_SIZE, REPLY_FIXED_SIZE = _HEADER.size, _REQUEST.size, _REPLY.size
 
 
-def _columns_of(kind: int) -> tuple[str, ...]:
-    other = f"type == {3 - kind}"
-    columns = [row.column for header in HEADERS if not header.when.startswith(other) for row in header.fields]
-    return (*enumerated(columns), "fault", "violations")
+def _columns(*headers: Header) -> tuple[str, ...]:
+    return tuple([column.name for header in headers for column, _ in header.columns])
 
 
-REQUEST_COLUMNS = _columns_of(1)
-REPLY_COLUMNS = _columns_of(2)
+#: The columns of packets of one Type that the packets of the other do not have.
+OWN_OF_REQUESTS, OWN_OF_REPLIES = _columns(_REQUEST), _columns(_REPLY, _SITE)
+REQUEST_COLUMNS = (*_columns(_HEADER, _REQUEST, _TRAILING), "fault", "violations")
+REPLY_COLUMNS = (*_columns(_HEADER, _REPLY, _SITE, _TRAILING), "fault", "violations")

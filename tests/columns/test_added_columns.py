@@ -14,30 +14,37 @@ import pytest
 
 from tests.columns.processes import ROOT
 
+
+def added(type_: str, at: int, about: str) -> str:
+    """The row of a field at a place where there is another, with a column."""
+    column = f'Column("added", {type_.replace("u", "UINT")}, "{about}")'
+    return f'            WireField("Added", "{type_}", {at}, column={column}),\n'
+
+
 #: Of each protocol: a line of its schema, the field that is added before it, and what a build without that field says.
 ADDED = {
     "requests": (
         "mqsd",
-        '            Field(\n                "RequestID", "guid", 20',
-        '            Field("", "u32", 8, "added", "the second number of EnterpriseID"),\n',
+        '            WireField("RequestID", "guid", 20,',
+        added("u32", 8, "the second number of EnterpriseID"),
         "PlainRequests does not write the columns added of topology",
     ),
     "replies": (
         "mqsd",
-        '            Field(\n                "ConnectedNetworkMask", "u32", 24',
-        '            Field("", "u32", 20, "added", "ConnectedNetworkCount"),\n',
+        '            WireField(\n                "ConnectedNetworkMask", "u32", 24',
+        added("u32", 20, "ConnectedNetworkCount"),
         "PlainReplies does not write the columns added of topology",
     ),
     "sites": (
         "mqsd",
-        '            Field(\n                "DirectoryServiceServerArray"',
-        '            Field("", "u32", 8, "added", "the third number of RespondingSiteID"),\n',
+        '            WireField("DirectoryServiceServerArray"',
+        added("u32", 8, "the third number of RespondingSiteID"),
         "PlainReplies does not write the columns added of topology",
     ),
     "updates": (
         "mqcn",
-        'Field("", "guid", 0, "master_guid"',
-        'Field("", "u32", 0, "added", "the first number of GuidMasterId"), ',
+        '            WireField("GuidMasterId", "guid", 0,',
+        added("u32", 0, "the first number of GuidMasterId"),
         "NotificationDecoder does not write the columns added of notifications",
     ),
 }

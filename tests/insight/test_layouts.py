@@ -12,7 +12,7 @@ import pytest
 
 from msmqwire import mqcn, mqqb
 from msmqwire.capture import TABLES
-from msmqwire.columns.fields import Field
+from msmqwire.columns.fields import WireField
 from msmqwire.insight.layouts import LAYOUTS, byte_map, guess
 from msmqwire.mqcn.schema import OPERATIONS
 from msmqwire.properties import PROPID_Q_LABEL
@@ -46,12 +46,12 @@ def test_layouts_and_kernels_agree(layout: str, payload: bytes, row: dict[str, A
     assert [part.end for part in parts[:-1]] == [part.start for part in parts[1:]]
     assert parts[-1].end == len(payload)
     assert all(part.start < part.end and not part.truncated for part in parts)
-    shown = {part.field.column: part for part in parts if part.field.column}
+    shown = {part.field.shown: part for part in parts if part.field.shown}
     for column, part in shown.items():
         value = UUID(bytes_le=part.value).bytes if part.field.type == "guid" else part.value
         assert row[column] == value, column
     # What a layout leaves out, the packet lacks
-    for column in {field.column for field in LAYOUTS[layout] if field.column} - shown.keys():
+    for column in {field.shown for field in LAYOUTS[layout] if field.shown} - shown.keys():
         assert not row[column], column
 
 
@@ -122,7 +122,7 @@ def test_the_last_field_may_be_truncated() -> None:
 
 
 def test_an_expression_that_no_field_has(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(LAYOUTS, "odd", (Field("Odd", "bytes", size="left[1]"),))
+    monkeypatch.setitem(LAYOUTS, "odd", (WireField("Odd", "bytes", size="left[1]"),))
     with pytest.raises(ValueError, match=r"left\[1\] is no expression of a field"):
         list(byte_map("odd", b"x"))
 

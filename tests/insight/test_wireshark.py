@@ -59,7 +59,7 @@ def tshark(script: Path, capture: Path, *fields: str) -> list[dict[str, list[str
 @cache
 def dissected(script: Path, capture: Path) -> dict[str, list[str]]:
     """The values of each field with a column, in the order of the frames."""
-    fields = sorted({f"msmq.{name}.{field.column}" for name in PACKETS for field in LAYOUTS[name] if field.column})
+    fields = sorted({f"msmq.{name}.{field.shown}" for name in PACKETS for field in LAYOUTS[name] if field.shown})
     fields += ["msmq.messages.destination_queue", "msmq.messages.body_text", "msmq.notifications.version"]
     layers = tshark(script, capture, *fields)
     return {field: [value for layer in layers for value in layer.get(field, [])] for field in fields}
@@ -99,7 +99,7 @@ def rows_of(layout: str, capture: Path) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("layout", PACKETS)
 def test_tshark_shows_our_values(script: Path, vectors: Path, layout: str) -> None:
-    columns = [field.column for field in LAYOUTS[layout] if field.column]
+    columns = [field.shown for field in LAYOUTS[layout] if field.shown]
     for capture in (vectors, *EXAMPLES):
         rows = rows_of(layout, capture)
         found = dissected(script, capture)

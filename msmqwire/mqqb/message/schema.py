@@ -9,8 +9,24 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from msmqwire.columns.fields import Field, Header
-from msmqwire.columns.schema import BYTES, FORMAT_NAME, TEXT, TIMESTAMP, UINT8, UINT32, UTF8, Enumeration, ListOf
+from msmqwire.columns.fields import Header, WireField, flag
+from msmqwire.columns.schema import (
+    BOOL,
+    BYTES,
+    FORMAT_NAME,
+    GUID,
+    NO_KEYWORD,
+    TEXT,
+    TIMESTAMP,
+    UINT8,
+    UINT16,
+    UINT32,
+    UINT64,
+    UTF8,
+    Column,
+    Enumeration,
+    ListOf,
+)
 from msmqwire.mqqb.framing import LARGEST_PACKET
 from msmqwire.mqqb.message.classes import MESSAGE_CLASSES
 from msmqwire.mqqb.message.readable import BODY_FORMATS, BODY_TYPES
@@ -63,57 +79,69 @@ def _none_of(number: str, values: Iterable[int]) -> str:
     return " and ".join(f"not ({number} == {value:#x})" for value in values)
 
 
-def _queue(name: str, shift: int, column: str, about: str, presence: str) -> tuple[Field, ...]:
+def _queue(name: str, shift: int, column: str, about: str, presence: str) -> tuple[WireField | Column, ...]:
     """A queue, by the code in UserHeader.Flags ([MS-MQMQ] 2.2.19.2)."""
     code, count = f"bits(user_flags, {shift}, 3)", column.replace("queue", "count")
     direct, store, faults = f"{code} == 7", f"queues.{column.upper()}", (name,)
     return (
-        Field("", "", -1, column, about, shown=FORMAT_NAME, store=store, presence=presence, default=None),
-        Field(f"{name}.Guid", "guid", faults=faults, when=f"{code} == 5 or {code} == 6"),
-        Field(f"{name}.Number", "u32", faults=faults, when=f"{code} == 2 or {code} == 3 or {code} == 4 or {code} == 6"),
-        Field(f"{name}.Count", "u16", id=count, faults=faults, when=direct),
-        Field(f"{name}.Name", "text", faults=faults, when=direct, size=count),
-        Field(f"{name}.Padding", "pad", when=direct),
+        Column(column, FORMAT_NAME, about, bit=presence, store=store, default=None),
+        WireField(f"{name}.Guid", "guid", faults=faults, when=f"{code} == 5 or {code} == 6"),
+        WireField(
+            f"{name}.Number",
+            "u32",
+            faults=faults,
+            when=f"{code} == 2 or {code} == 3 or {code} == 4 or {code} == 6",
+        ),
+        WireField(f"{name}.Count", "u16", id=count, faults=faults, when=direct),
+        WireField(f"{name}.Name", "text", faults=faults, when=direct, size=count),
+        WireField(f"{name}.Padding", "pad", when=direct),
     )
 
 
-def _blob(name: str, column: str, about: str, size: str, part: str) -> tuple[Field, Field]:
+def _blob(name: str, column: str, about: str, size: str, part: str) -> tuple[WireField, WireField]:
     """Data of the SecurityHeader, up to a multiple of four bytes."""
     when = f"{size} > 0"
     return (
-        Field(name, "bytes", -1, column, about, when=when, size=size, store=f"parts.{part}", presence=f"HAS_{part}"),
-        Field(f"{name} padding", "pad", when=when),
+        WireField(
+            name,
+            "bytes",
+            column=Column(column, BYTES, about, bit=f"HAS_{part}", store=f"parts.{part}"),
+            when=when,
+            size=size,
+        ),
+        WireField(f"{name} padding", "pad", when=when),
     )
 
 
 #: The fields with which every packet begins but a ping.
 BASE_START = (
-    Field("VersionNumber", "u8", 0, id="version", checks={"bad_version": "not (version == 16)"}),
-    Field("BaseHeader.Reserved", "u8", 1),
-    Field("Signature", "u32", 4, id="signature", checks={"bad_signature": "not (signature == 0x524F494C)"}),
+    WireField("VersionNumber", "u8", 0, id="version", checks={"bad_version": "not (version == 16)"}),
+    WireField("BaseHeader.Reserved", "u8", 1),
+    WireField("Signature", "u32", 4, id="signature", checks={"bad_signature": "not (signature == 0x524F494C)"}),
 )
-WINDOW_SIZE = Field(
-    "SessionHeader.WindowSize",
-    "u16",
-    12,
-    "window_size",
-    checks={"window_size": "window_size == 0"},
+WINDOW_SIZE = WireField(
+    "SessionHeader.WindowSize", "u16", 12, fills="window_size", checks={"window_size": "window_size == 0"}
 )
 
 
-def session_fields(about: str, default: Any = ...) -> tuple[Field, ...]:
+def session_fields(about: str, default: Any = NO_KEYWORD) -> tuple[WireField, ...]:
     """The fields of the SessionHeader before its WindowSize, with names after ``about`` ([MS-MQMQ] 2.2.20.4)."""
     rows = (
-        ("AckSequenceNumber", "u16", 0, "ack_sequence_number"),
-        ("RecoverableMsgAckSeqNumber", "u16", 2, "recoverable_msg_ack_seq_number"),
-        ("RecoverableMsgAckFlags", "u32", 4, "recoverable_msg_ack_flags"),
-        ("UserMsgSequenceNumber", "u16", 8, "user_msg_sequence_number"),
-        ("RecoverableMsgSeqNumber", "u16", 10, "recoverable_msg_seq_number"),
+        ("AckSequenceNumber", 0, "ack_sequence_number", UINT16),
+        ("RecoverableMsgAckSeqNumber", 2, "recoverable_msg_ack_seq_number", UINT16),
+        ("RecoverableMsgAckFlags", 4, "recoverable_msg_ack_flags", UINT32),
+        ("UserMsgSequenceNumber", 8, "user_msg_sequence_number", UINT16),
+        ("RecoverableMsgSeqNumber", 10, "recoverable_msg_seq_number", UINT16),
     )
     return tuple(
         [
-            Field(f"SessionHeader.{name}", type_, at, column, about + name, default=default)
-            for name, type_, at, column in rows
+            WireField(
+                f"SessionHeader.{name}",
+                "u16" if type_ is UINT16 else "u32",
+                at,
+                column=Column(column, type_, about + name, default=default),
+            )
+            for name, at, column, type_ in rows
         ]
     )
 
@@ -122,9 +150,9 @@ MESSAGE_HEADERS = (
     Header(
         "",
         (
-            Field(
-                "", column="kind", about="an application's message, or an OrderAck or FinalAck packet",
-                shown=Enumeration(KINDS), store="codes.KIND",
+            Column(
+                "kind", Enumeration(KINDS), "an application's message, or an OrderAck or FinalAck packet",
+                store="codes.KIND",
             ),
         ),
     ),
@@ -132,62 +160,63 @@ MESSAGE_HEADERS = (
         "BASE",
         (
             *BASE_START,
-            Field(
-                "PacketSize", "u32", 8, "packet_size", "PacketSize: bytes without the SessionHeader after them",
-                checks={"too_large": f"packet_size > {LARGEST_PACKET:#x}"},
+            WireField(
+                "PacketSize", "u32", 8, checks={"too_large": f"packet_size > {LARGEST_PACKET:#x}"},
+                column=Column("packet_size", UINT32, "PacketSize: bytes without the SessionHeader after them"),
             ),
-            Field("PR", "bits", 2, "priority", "BaseHeader.Flags.PR, 0 to 7", bits=(0, 3), shown=UINT8, default=3),
-            Field(
-                "DH", "bits", 2, "debug_header",
-                "BaseHeader.Flags.DH: whether there is a DebugHeader, with or without a queue", bits=(5, 1),
+            WireField("PR", "bits", 2, bits=(0, 3), column=Column(
+                "priority", UINT8, "BaseHeader.Flags.PR, 0 to 7", default=3,
+            )),
+            flag("DH", 2, 5, Column(
+                "debug_header", BOOL, "BaseHeader.Flags.DH: whether there is a DebugHeader, with or without a queue",
                 default=False,
-            ),
-            Field("TR", "bits", 2, "tracing", "BaseHeader.Flags.TR", bits=(8, 1), default=False),
-            Field(
-                "BaseHeader.Flags", "u16", 2, "base_flags", "BaseHeader.Flags as received",
+            )),
+            flag("TR", 2, 8, Column("tracing", BOOL, "BaseHeader.Flags.TR", default=False)),
+            WireField(
+                "BaseHeader.Flags", "u16", 2, column=Column("base_flags", UINT16, "BaseHeader.Flags as received"),
                 checks={
                     "bad_type": "has(base_flags, 8)",
                     "reserved_flags": f"has(base_flags, {RESERVED_BASE:#x})",
                     "missing_debug_header": "has(base_flags, 0x100) and not has(base_flags, 0x20)",
                 },
             ),
-            Field(
-                "TimeToReachQueue", "u32", 12, "time_to_reach_queue",
-                "TimeToReachQueue in seconds; 4294967295 is for ever", time="s", default=FOR_EVER,
-            ),
-            Field("IN", "bits", 2, bits=(3, 1)),
-            Field("SH", "bits", 2, bits=(4, 1)),
+            WireField("TimeToReachQueue", "u32", 12, time="s", column=Column(
+                "time_to_reach_queue", UINT32, "TimeToReachQueue in seconds; 4294967295 is for ever", default=FOR_EVER,
+            )),
+            flag("IN", 2, 3),
+            flag("SH", 2, 4),
         ),
         faults=("BaseHeader",),
     ),
     Header(
         "USER",
         (
-            Field("SourceQueueManager", "guid", 0, "source_queue_manager", "SourceQueueManager", default=NIL),
-            Field(
-                "QueueManagerAddress", "guid", 16, "queue_manager_address",
-                "QueueManagerAddress: the destination's, zeros for a direct name", default=NIL,
-            ),
-            Field(
-                "TimeToBeReceived", "u32", 32, "time_to_be_received",
-                "TimeToBeReceived in seconds; 4294967295 is for ever", time="s", default=FOR_EVER,
-            ),
-            Field(
-                "SentTime", "u32", 36, "sent_time", "SentTime, to the second", id="sent", shown=TIMESTAMP, time="unix",
-                default=0,
-            ),
-            Field("MessageID", "u32", 40, "message_id", "MessageID", default=0),
-            Field("RC", "bits", 44, "hop_count", "UserHeader.Flags.RC", bits=(0, 5), shown=UINT8, default=0),
-            Field(
-                "DM", "bits", 44, "delivery_mode", "UserHeader.Flags.DM; null if neither", bits=(5, 2),
-                shown=Enumeration(DELIVERY_MODES), store="codes.DELIVERY", presence="HAS_DELIVERY_MODE",
-                default="express",
-            ),
-            Field("JN", "bits", 44, "negative_source_journaling", "UserHeader.Flags.JN", bits=(8, 1), default=False),
-            Field("JP", "bits", 44, "positive_source_journaling", "UserHeader.Flags.JP", bits=(9, 1), default=False),
-            Field("AH", "bits", 44, "sent_over_http", "UserHeader.Flags.AH", bits=(25, 1), default=False),
-            Field(
-                "UserHeader.Flags", "u32", 44, "user_flags", "UserHeader.Flags as received",
+            WireField("SourceQueueManager", "guid", 0, column=Column(
+                "source_queue_manager", GUID, "SourceQueueManager", default=NIL,
+            )),
+            WireField("QueueManagerAddress", "guid", 16, column=Column(
+                "queue_manager_address", GUID, "QueueManagerAddress: the destination's, zeros for a direct name",
+                default=NIL,
+            )),
+            WireField("TimeToBeReceived", "u32", 32, time="s", column=Column(
+                "time_to_be_received", UINT32, "TimeToBeReceived in seconds; 4294967295 is for ever", default=FOR_EVER,
+            )),
+            WireField("SentTime", "u32", 36, id="sent", time="unix", column=Column(
+                "sent_time", TIMESTAMP, "SentTime, to the second", default=0,
+            )),
+            WireField("MessageID", "u32", 40, column=Column("message_id", UINT32, "MessageID", default=0)),
+            WireField("RC", "bits", 44, bits=(0, 5), column=Column(
+                "hop_count", UINT8, "UserHeader.Flags.RC", default=0,
+            )),
+            WireField("DM", "bits", 44, bits=(5, 2), column=Column(
+                "delivery_mode", Enumeration(DELIVERY_MODES), "UserHeader.Flags.DM; null if neither",
+                bit="HAS_DELIVERY_MODE", store="codes.DELIVERY", default="express",
+            )),
+            flag("JN", 44, 8, Column("negative_source_journaling", BOOL, "UserHeader.Flags.JN", default=False)),
+            flag("JP", 44, 9, Column("positive_source_journaling", BOOL, "UserHeader.Flags.JP", default=False)),
+            flag("AH", 44, 25, Column("sent_over_http", BOOL, "UserHeader.Flags.AH", default=False)),
+            WireField(
+                "UserHeader.Flags", "u32", 44, column=Column("user_flags", UINT32, "UserHeader.Flags as received"),
                 checks={
                     "bad_flag": " or ".join(
                         [
@@ -209,22 +238,22 @@ MESSAGE_HEADERS = (
             *_queue("DestinationQueue", 10, "destination_queue", "DestinationQueue", "HAS_DESTINATION"),
             *_queue("AdminQueue", 13, "admin_queue", "AdminQueue: where acknowledgments go", "HAS_ADMIN"),
             *_queue("ResponseQueue", 16, "response_queue", "ResponseQueue: where answers go", "HAS_RESPONSE"),
-            Field("DQ", "bits", 44, bits=(10, 3), names=_QUEUE_FORMS),
-            Field("AQ", "bits", 44, bits=(13, 3), names=_QUEUE_FORMS),
-            Field("RQ", "bits", 44, bits=(16, 3), names=_QUEUE_FORMS),
-            Field("SH", "bits", 44, bits=(19, 1)),
-            Field("TH", "bits", 44, bits=(20, 1)),
-            Field("MP", "bits", 44, bits=(21, 1)),
-            Field("CQ", "bits", 44, bits=(22, 1)),
-            Field("MQ", "bits", 44, bits=(23, 1)),
-            Field("HH", "bits", 44, bits=(28, 1)),
+            WireField("DQ", "bits", 44, bits=(10, 3), names=_QUEUE_FORMS),
+            WireField("AQ", "bits", 44, bits=(13, 3), names=_QUEUE_FORMS),
+            WireField("RQ", "bits", 44, bits=(16, 3), names=_QUEUE_FORMS),
+            flag("SH", 44, 19),
+            flag("TH", 44, 20),
+            flag("MP", 44, 21),
+            flag("CQ", 44, 22),
+            flag("MQ", 44, 23),
+            flag("HH", 44, 28),
         ),
         faults=("UserHeader",),
     ),
     Header(
         "CONNECTOR",
         (
-            Field("ConnectorType", "guid", 0, "connector_type", "ConnectorType", default=None),
+            WireField("ConnectorType", "guid", 0, column=Column("connector_type", GUID, "ConnectorType", default=None)),
         ),
         when="has(user_flags, 0x400000)",
         presence="HAS_CONNECTOR_TYPE",
@@ -232,37 +261,34 @@ MESSAGE_HEADERS = (
     Header(
         "TRANSACTION",
         (
-            Field(
-                "FM", "bits", 0, "first_message", "TransactionHeader.Flags.FM: the first of its transaction",
-                bits=(2, 1),
-            ),
-            Field(
-                "LM", "bits", 0, "last_message", "TransactionHeader.Flags.LM: the last of its transaction", bits=(3, 1),
-            ),
-            Field("FA", "bits", 0, "final_ack_required", "TransactionHeader.Flags.FA", bits=(1, 1)),
-            Field("ID", "bits", 0, "transaction_id", "TransactionHeader.Flags.ID, 20 bits", bits=(4, 20), shown=UINT32),
-            Field(
-                "TxSequenceID", "u64", 4, "tx_sequence_id",
-                "TxSequenceID: ordinal in the low half, time stamp in the high",
-            ),
-            Field(
-                "TransactionHeader.Flags", "u32", 0, "transaction_flags", "TransactionHeader.Flags as received",
+            flag("FM", 0, 2, Column("first_message", BOOL, "TransactionHeader.Flags.FM: the first of its transaction")),
+            flag("LM", 0, 3, Column("last_message", BOOL, "TransactionHeader.Flags.LM: the last of its transaction")),
+            flag("FA", 0, 1, Column("final_ack_required", BOOL, "TransactionHeader.Flags.FA")),
+            WireField("ID", "bits", 0, bits=(4, 20), column=Column(
+                "transaction_id", UINT32, "TransactionHeader.Flags.ID, 20 bits",
+            )),
+            WireField("TxSequenceID", "u64", 4, column=Column(
+                "tx_sequence_id", UINT64, "TxSequenceID: ordinal in the low half, time stamp in the high",
+            )),
+            WireField(
+                "TransactionHeader.Flags", "u32", 0,
+                column=Column("transaction_flags", UINT32, "TransactionHeader.Flags as received"),
                 checks={"reserved_flags": f"has(transaction_flags, {RESERVED_TRANSACTION:#x})"},
             ),
-            Field(
-                "TxSequenceNumber", "u32", 12, "tx_sequence_number", "TxSequenceNumber, from 1",
+            WireField(
+                "TxSequenceNumber", "u32", 12, column=Column("tx_sequence_number", UINT32, "TxSequenceNumber, from 1"),
                 checks={"tx_sequence_number": "tx_sequence_number == 0"},
             ),
-            Field(
-                "PreviousTxSequenceNumber", "u32", 16, "previous_tx_sequence_number",
-                "PreviousTxSequenceNumber, 0 for none",
+            WireField(
+                "PreviousTxSequenceNumber", "u32", 16,
+                column=Column("previous_tx_sequence_number", UINT32, "PreviousTxSequenceNumber, 0 for none"),
                 checks={
                     "previous_tx_sequence_number": (
                         "previous_tx_sequence_number > 0 and previous_tx_sequence_number >= tx_sequence_number"
                     ),
                 },
             ),
-            Field("CG", "bits", 0, bits=(0, 1)),
+            flag("CG", 0, 0),
         ),
         when="has(user_flags, 0x100000)",
         presence="HAS_TRANSACTION",
@@ -271,7 +297,7 @@ MESSAGE_HEADERS = (
     Header(
         "CONNECTOR_QM",
         (
-            Field("ConnectorQMGuid", "guid", 0, "connector_queue_manager", "ConnectorQMGuid"),
+            WireField("ConnectorQMGuid", "guid", 0, column=Column("connector_queue_manager", GUID, "ConnectorQMGuid")),
         ),
         when="has(user_flags, 0x100000) and has(transaction_flags, 1)",
         presence="HAS_CONNECTOR_QM",
@@ -279,27 +305,27 @@ MESSAGE_HEADERS = (
     Header(
         "SECURITY",
         (
-            Field(
-                "SecurityHeader.Flags", "u16", 0, "security_flags",
-                "SecurityHeader.Flags as received: a sender can set any",
+            WireField(
+                "SecurityHeader.Flags", "u16", 0,
+                column=Column("security_flags", UINT16, "SecurityHeader.Flags as received: a sender can set any"),
                 checks={
                     "security_flags": f"has(security_flags, {AU_OR_AS:#x})",
                     "reserved_flags": f"has(security_flags, {RESERVED_SECURITY:#x})",
                 },
             ),
-            Field(
-                "ST", "bits", 0, "sender_id_type", "SecurityHeader.Flags.ST; null if another", bits=(0, 4),
-                shown=Enumeration(SENDER_ID_TYPES), store="codes.SENDER", presence="HAS_SENDER_ID_TYPE",
-            ),
-            Field("EB", "bits", 0, "body_encrypted", "SecurityHeader.Flags.EB", bits=(5, 1)),
-            Field("SecurityHeader.SecurityIDSize", "u16", 2, id="security_id_size"),
-            Field("SecurityHeader.EncryptionKeySize", "u16", 4, id="encryption_key_size"),
-            Field("SecurityHeader.SignatureSize", "u16", 6, id="signature_size"),
-            Field(
+            WireField("ST", "bits", 0, bits=(0, 4), column=Column(
+                "sender_id_type", Enumeration(SENDER_ID_TYPES), "SecurityHeader.Flags.ST; null if another",
+                bit="HAS_SENDER_ID_TYPE", store="codes.SENDER",
+            )),
+            flag("EB", 0, 5, Column("body_encrypted", BOOL, "SecurityHeader.Flags.EB")),
+            WireField("SecurityHeader.SecurityIDSize", "u16", 2, id="security_id_size"),
+            WireField("SecurityHeader.EncryptionKeySize", "u16", 4, id="encryption_key_size"),
+            WireField("SecurityHeader.SignatureSize", "u16", 6, id="signature_size"),
+            WireField(
                 "SecurityHeader.SenderCertSize", "u32", 8, id="sender_cert_size",
                 checks={"too_large": f"sender_cert_size > {LARGEST_SENDER_CERT:#x}"},
             ),
-            Field(
+            WireField(
                 "SecurityHeader.ProviderInfoSize", "u32", 12, id="provider_info_size",
                 checks={
                     "no_security_data": (
@@ -312,9 +338,9 @@ MESSAGE_HEADERS = (
                 "SecurityID", "security_id", "SecurityID: a SID, or the GUID of a queue manager", "security_id_size",
                 "SECURITY_ID",
             ),
-            Field(
-                "", column="sender_sid", about="SecurityID as text, S-1-...; null if it is not a valid SID", shown=UTF8,
-                derived=True, presence="HAS_SENDER_SID",
+            Column(
+                "sender_sid", UTF8, "SecurityID as text, S-1-...; null if it is not a valid SID", bit="HAS_SENDER_SID",
+                derived=True,
             ),
             *_blob("EncryptionKey", "encryption_key", "EncryptionKey", "encryption_key_size", "ENCRYPTION_KEY"),
             *_blob(
@@ -323,10 +349,10 @@ MESSAGE_HEADERS = (
             ),
             *_blob("SenderCert", "sender_certificate", "SenderCert", "sender_cert_size", "SENDER_CERT"),
             *_blob("ProviderInfo", "provider_info", "ProviderInfo", "provider_info_size", "PROVIDER_INFO"),
-            Field("AU", "bits", 0, bits=(4, 1)),
-            Field("DE", "bits", 0, bits=(6, 1)),
-            Field("AI", "bits", 0, bits=(7, 1)),
-            Field("AS", "bits", 0, bits=(8, 4)),
+            flag("AU", 0, 4),
+            flag("DE", 0, 6),
+            flag("AI", 0, 7),
+            WireField("AS", "bits", 0, bits=(8, 4)),
         ),
         when="has(user_flags, 0x80000)",
         presence="HAS_SECURITY",
@@ -335,21 +361,13 @@ MESSAGE_HEADERS = (
     Header(
         "PROPERTIES",
         (
-            Field(
-                "PA", "bits", 0, "positive_arrival_ack", "MessagePropertiesHeader.Flags.PA", bits=(0, 1), default=False,
-            ),
-            Field(
-                "PR", "bits", 0, "positive_receive_ack", "MessagePropertiesHeader.Flags.PR", bits=(1, 1), default=False,
-            ),
-            Field(
-                "NA", "bits", 0, "negative_arrival_ack", "MessagePropertiesHeader.Flags.NA", bits=(2, 1), default=False,
-            ),
-            Field(
-                "NR", "bits", 0, "negative_receive_ack", "MessagePropertiesHeader.Flags.NR", bits=(3, 1), default=False,
-            ),
-            Field(
-                "MessagePropertiesHeader.Flags", "u8", 0, "properties_flags",
-                "MessagePropertiesHeader.Flags as received",
+            flag("PA", 0, 0, Column("positive_arrival_ack", BOOL, "MessagePropertiesHeader.Flags.PA", default=False)),
+            flag("PR", 0, 1, Column("positive_receive_ack", BOOL, "MessagePropertiesHeader.Flags.PR", default=False)),
+            flag("NA", 0, 2, Column("negative_arrival_ack", BOOL, "MessagePropertiesHeader.Flags.NA", default=False)),
+            flag("NR", 0, 3, Column("negative_receive_ack", BOOL, "MessagePropertiesHeader.Flags.NR", default=False)),
+            WireField(
+                "MessagePropertiesHeader.Flags", "u8", 0,
+                column=Column("properties_flags", UINT8, "MessagePropertiesHeader.Flags as received"),
                 checks={
                     "reserved_flags": f"has(properties_flags, {RESERVED_PROPERTIES:#x})",
                     "admin_queue_flags": (
@@ -357,57 +375,63 @@ MESSAGE_HEADERS = (
                     ),
                 },
             ),
-            Field("LabelLength", "u8", 1, id="label_length", checks={"bad_size": f"label_length > {LARGEST_LABEL}"}),
-            Field(
-                "Label", "text", -1, "label", "Label, to its first U+0000", size="label_length * 2",
-                store="parts.LABEL", default="",
+            WireField(
+                "LabelLength", "u8", 1, id="label_length", checks={"bad_size": f"label_length > {LARGEST_LABEL}"},
             ),
-            Field(
-                "MessageClass", "u16", 2, "message_class", "MessageClass", names=MESSAGE_CLASSES,
-                checks={"message_class_value": f"has(message_class, {CLASS_BITS_UNUSED:#x})"}, default=0,
+            WireField("Label", "text", size="label_length * 2", column=Column(
+                "label", TEXT, "Label, to its first U+0000", store="parts.LABEL", default="",
+            )),
+            WireField(
+                "MessageClass", "u16", 2, column=Column("message_class", UINT16, "MessageClass", default=0),
+                names=MESSAGE_CLASSES, checks={"message_class_value": f"has(message_class, {CLASS_BITS_UNUSED:#x})"},
             ),
-            Field(
-                "", column="message_class_name",
-                about="MessageClass by name, without MQMSG_CLASS_; null if it has none",
-                shown=Enumeration.of(MESSAGE_CLASSES), store="numbers.MESSAGE_CLASS",
-                presence="HAS_MESSAGE_CLASS",
+            Column(
+                "message_class_name", Enumeration.of(MESSAGE_CLASSES),
+                "MessageClass by name, without MQMSG_CLASS_; null if it has none", bit="HAS_MESSAGE_CLASS",
+                store="numbers.MESSAGE_CLASS",
             ),
-            Field(
-                "CorrelationID.Guid", "guid", 4, "correlation_guid",
-                "CorrelationID, the first 16 bytes: of an acknowledgment the source", default=NIL,
+            WireField("CorrelationID.Guid", "guid", 4, column=Column(
+                "correlation_guid", GUID, "CorrelationID, the first 16 bytes: of an acknowledgment the source",
+                default=NIL,
+            )),
+            WireField("CorrelationID.Ordinal", "u32", 20, column=Column(
+                "correlation_ordinal", UINT32, "CorrelationID, the last 4 bytes: of an acknowledgment the MessageID",
+                default=0,
+            )),
+            WireField("BodyType", "u32", 24, names=BODY_TYPES, column=Column(
+                "body_type", UINT32, "BodyType, a VARTYPE", default=0,
+            )),
+            Column(
+                "body_type_name", Enumeration.of(BODY_TYPES), "BodyType by name; null if it has none",
+                bit="HAS_BODY_TYPE_NAME", derived=True,
             ),
-            Field(
-                "CorrelationID.Ordinal", "u32", 20, "correlation_ordinal",
-                "CorrelationID, the last 4 bytes: of an acknowledgment the MessageID", default=0,
+            WireField("ApplicationTag", "u32", 28, column=Column(
+                "application_tag", UINT32, "ApplicationTag", default=0,
+            )),
+            WireField("MessageSize", "u32", 32, column=Column(
+                "message_size", UINT32, "MessageSize, the bytes of the body",
+            )),
+            WireField(
+                "AllocationBodySize", "u32", 36, checks={"allocation_body_size": "allocation_body_size < message_size"},
+                column=Column("allocation_body_size", UINT32, "AllocationBodySize", default=0),
             ),
-            Field("BodyType", "u32", 24, "body_type", "BodyType, a VARTYPE", names=BODY_TYPES, default=0),
-            Field(
-                "", column="body_type_name", about="BodyType by name; null if it has none",
-                shown=Enumeration.of(BODY_TYPES), derived=True, presence="HAS_BODY_TYPE_NAME",
-            ),
-            Field("ApplicationTag", "u32", 28, "application_tag", "ApplicationTag", default=0),
-            Field("MessageSize", "u32", 32, "message_size", "MessageSize, the bytes of the body"),
-            Field(
-                "AllocationBodySize", "u32", 36, "allocation_body_size", "AllocationBodySize",
-                checks={"allocation_body_size": "allocation_body_size < message_size"}, default=0,
-            ),
-            Field(
-                "PrivacyLevel", "u32", 40, "privacy_level", "PrivacyLevel: 0 none, 1 40-bit, 3 128-bit, 5 AES",
-                names=PRIVACY_NAMES,
+            WireField(
+                "PrivacyLevel", "u32", 40, names=PRIVACY_NAMES,
                 checks={
                     "privacy_level": (
                         f"{_none_of('privacy_level', PRIVACY_NAMES)} or (privacy_level == 0 "
                         f"and has(user_flags, 0x80000) and has(security_flags, {BODY_ENCRYPTED:#x}))"
                     ),
                 },
-                default=0,
+                column=Column("privacy_level", UINT32, "PrivacyLevel: 0 none, 1 40-bit, 3 128-bit, 5 AES", default=0),
             ),
-            Field(
-                "HashAlgorithm", "u32", 44, "hash_algorithm", "HashAlgorithm", names=HASHES,
-                checks={"hash_algorithm": _none_of("hash_algorithm", HASHES)}, default=SHA_1,
+            WireField(
+                "HashAlgorithm", "u32", 44, column=Column("hash_algorithm", UINT32, "HashAlgorithm", default=SHA_1),
+                names=HASHES, checks={"hash_algorithm": _none_of("hash_algorithm", HASHES)},
             ),
-            Field(
-                "EncryptionAlgorithm", "u32", 48, "encryption_algorithm", "EncryptionAlgorithm", names=CIPHERS,
+            WireField(
+                "EncryptionAlgorithm", "u32", 48,
+                column=Column("encryption_algorithm", UINT32, "EncryptionAlgorithm", default=RC4), names=CIPHERS,
                 checks={
                     "encryption_algorithm": (
                         f"{_none_of('encryption_algorithm', CIPHERS)} "
@@ -416,51 +440,45 @@ MESSAGE_HEADERS = (
                         f"or (not ({_none_of('encryption_algorithm', (RC2, RC4))}) and privacy_level == 5)"
                     ),
                 },
-                default=RC4,
             ),
-            Field("ExtensionSize", "u32", 52, id="extension_size"),
-            Field(
-                "ExtensionData", "bytes", -1, "extension_data", "ExtensionData", size="extension_size",
-                store="parts.EXTENSION_DATA", default=b"",
+            WireField("ExtensionSize", "u32", 52, id="extension_size"),
+            WireField("ExtensionData", "bytes", size="extension_size", column=Column(
+                "extension_data", BYTES, "ExtensionData", store="parts.EXTENSION_DATA", default=b"",
+            )),
+            Column("extension_format", Enumeration(BODY_FORMATS), "kind of ExtensionData, by its bytes", derived=True),
+            Column(
+                "extension_text", UTF8,
+                "ExtensionData as text, such as headers of NServiceBus and Rebus; null if it is empty or binary",
+                bit="HAS_EXTENSION_TEXT", derived=True,
             ),
-            Field(
-                "", column="extension_format", about="kind of ExtensionData, by its bytes",
-                shown=Enumeration(BODY_FORMATS), derived=True,
+            WireField("MessageBody", "bytes", size="message_size", column=Column(
+                "body", BYTES, "MessageBody", store="parts.BODY", default=b"",
+            )),
+            Column(
+                "body_format", Enumeration(BODY_FORMATS), "kind of the body, by BodyType and its bytes", derived=True,
             ),
-            Field(
-                "", column="extension_text",
-                about="ExtensionData as text, such as headers of NServiceBus and Rebus; null if it is empty or binary",
-                shown=UTF8, derived=True, presence="HAS_EXTENSION_TEXT",
-            ),
-            Field(
-                "MessageBody", "bytes", -1, "body", "MessageBody", size="message_size", store="parts.BODY", default=b"",
-            ),
-            Field(
-                "", column="body_format", about="kind of the body, by BodyType and its bytes",
-                shown=Enumeration(BODY_FORMATS), derived=True,
-            ),
-            Field(
-                "", column="body_text",
-                about="the body as text, compound_body where MessageBody is empty; null if it is encrypted or binary",
-                shown=UTF8, derived=True, presence="HAS_BODY_TEXT",
+            Column(
+                "body_text", UTF8,
+                "the body as text, compound_body where MessageBody is empty; null if it is encrypted or binary",
+                bit="HAS_BODY_TEXT", derived=True,
             ),
         ),
         when="has(user_flags, 0x200000)",
         presence="HAS_PROPERTIES",
         faults=("MessagePropertiesHeader",),
     ),
-    Header("", (Field("MessagePropertiesHeader padding", "pad", when="position < packet_size"),)),
+    Header("", (WireField("MessagePropertiesHeader padding", "pad", when="position < packet_size"),)),
     Header(
         "",
         (
-            Field(
+            WireField(
                 "DebugHeader.Flags", "u16", 0, id="debug_flags",
                 checks={
                     "bad_flag": "bits(debug_flags, 0, 2) > 1",
                     "reserved_flags": f"has(debug_flags, {RESERVED_DEBUG:#x})",
                 },
             ),
-            Field("DebugHeader.Reserved", "u16", 2),
+            WireField("DebugHeader.Reserved", "u16", 2),
         ),
         when="has(base_flags, 0x20)",
         faults=("DebugHeader",),
@@ -468,10 +486,9 @@ MESSAGE_HEADERS = (
     Header(
         "DEBUG_QUEUE",
         (
-            Field(
-                "DebugHeader.QueueIdentifier", "guid", 0, "debug_queue",
-                "DebugHeader.QueueIdentifier: the queue for reports", default=None,
-            ),
+            WireField("DebugHeader.QueueIdentifier", "guid", 0, column=Column(
+                "debug_queue", GUID, "DebugHeader.QueueIdentifier: the queue for reports", default=None,
+            )),
         ),
         when="has(base_flags, 0x20) and bits(debug_flags, 0, 2) == 1",
         presence="HAS_DEBUG_QUEUE",
@@ -479,7 +496,7 @@ MESSAGE_HEADERS = (
     Header(
         "",
         (
-            Field(
+            WireField(
                 "further headers", "bytes", when="position < packet_size", size="packet_size - position",
                 faults=("SRMPEnvelopeHeader.DataLength",),
             ),
@@ -488,9 +505,9 @@ MESSAGE_HEADERS = (
     Header(
         "",
         (
-            Field(
-                "", column="srmp_envelope", about="SRMPEnvelopeHeader.Data, to its first U+0000", shown=TEXT,
-                store="parts.SRMP_ENVELOPE", default=None,
+            Column(
+                "srmp_envelope", TEXT, "SRMPEnvelopeHeader.Data, to its first U+0000", store="parts.SRMP_ENVELOPE",
+                default=None,
             ),
         ),
         presence="HAS_SRMP_ENVELOPE",
@@ -498,18 +515,17 @@ MESSAGE_HEADERS = (
     Header(
         "COMPOUND",
         (
-            Field(
-                "", column="http_body", about="CompoundMessageHeader.Data, the HTTP request", shown=BYTES,
-                store="parts.HTTP_BODY",
-            ),
-            Field("", "u32", 8, "message_body_size", "CompoundMessageHeader.MessageBodySize"),
-            Field("", "u32", 12, "message_body_offset", "CompoundMessageHeader.MessageBodyOffset"),
-            Field(
-                "", column="compound_body", about="the message body in http_body", shown=BYTES,
-                store="parts.COMPOUND_BODY",
-            ),
+            Column("http_body", BYTES, "CompoundMessageHeader.Data, the HTTP request", store="parts.HTTP_BODY"),
+            WireField("MessageBodySize", "u32", 8, column=Column(
+                "message_body_size", UINT32, "CompoundMessageHeader.MessageBodySize",
+            )),
+            WireField("MessageBodyOffset", "u32", 12, column=Column(
+                "message_body_offset", UINT32, "CompoundMessageHeader.MessageBodyOffset",
+            )),
+            Column("compound_body", BYTES, "the message body in http_body", store="parts.COMPOUND_BODY"),
         ),
         presence="HAS_COMPOUND",
+        layout=None,
         faults=(
             "CompoundMessageHeader", "CompoundMessageHeader.HttpBodySize", "CompoundMessageHeader.MessageBodySize",
             "CompoundMessageHeader.MessageBodyOffset",
@@ -518,14 +534,8 @@ MESSAGE_HEADERS = (
     Header(
         "",
         (
-            Field(
-                "", column="soap_header", about="SoapHeader.Header, to its first U+0000", shown=TEXT,
-                store="parts.SOAP_HEADER",
-            ),
-            Field(
-                "", column="soap_body", about="SoapHeader.Body, to its first U+0000", shown=TEXT,
-                store="parts.SOAP_BODY",
-            ),
+            Column("soap_header", TEXT, "SoapHeader.Header, to its first U+0000", store="parts.SOAP_HEADER"),
+            Column("soap_body", TEXT, "SoapHeader.Body, to its first U+0000", store="parts.SOAP_BODY"),
         ),
         presence="HAS_SOAP",
         faults=("SoapHeader", "SoapHeader.Header", "SoapBody", "SoapBody.Body"),
@@ -533,21 +543,18 @@ MESSAGE_HEADERS = (
     Header(
         "",
         (
-            Field(
-                "", column="destination_queues", about="MultiQueueFormatHeader.Destination", shown=ListOf(FORMAT_NAME),
+            Column(
+                "destination_queues", ListOf(FORMAT_NAME), "MultiQueueFormatHeader.Destination",
                 store="lists.DESTINATION_QUEUE",
             ),
-            Field(
-                "", column="admin_queues", about="MultiQueueFormatHeader.Administration", shown=ListOf(FORMAT_NAME),
-                store="lists.ADMIN_QUEUE",
+            Column(
+                "admin_queues", ListOf(FORMAT_NAME), "MultiQueueFormatHeader.Administration", store="lists.ADMIN_QUEUE",
             ),
-            Field(
-                "", column="response_queues", about="MultiQueueFormatHeader.Response", shown=ListOf(FORMAT_NAME),
-                store="lists.RESPONSE_QUEUE",
+            Column(
+                "response_queues", ListOf(FORMAT_NAME), "MultiQueueFormatHeader.Response", store="lists.RESPONSE_QUEUE",
             ),
-            Field(
-                "", column="multi_queue_signature", about="MultiQueueFormatHeader.Signature", shown=BYTES,
-                store="parts.MULTI_QUEUE_SIGNATURE",
+            Column(
+                "multi_queue_signature", BYTES, "MultiQueueFormatHeader.Signature", store="parts.MULTI_QUEUE_SIGNATURE",
             ),
         ),
         presence="HAS_MULTI_QUEUE",
@@ -560,8 +567,8 @@ MESSAGE_HEADERS = (
         "SESSION",
         (
             *session_fields("SessionHeader."),
-            replace(WINDOW_SIZE, about="SessionHeader.WindowSize"),
-            Field("SessionHeader.Reserved", "u16", 14),
+            replace(WINDOW_SIZE, column=Column("window_size", UINT16, "SessionHeader.WindowSize"), fills=""),
+            WireField("SessionHeader.Reserved", "u16", 14),
         ),
         when="has(base_flags, 0x10)",
         presence="HAS_SESSION",
@@ -570,30 +577,39 @@ MESSAGE_HEADERS = (
     Header(
         "ACKNOWLEDGED",
         (
-            Field("", "u64", 0, "acknowledged_tx_sequence_id", "acknowledgments: TxSequenceID of the body"),
-            Field("", "u32", 8, "acknowledged_tx_sequence_number", "acknowledgments: TxSequenceNumber of the body"),
-            Field(
-                "", "u32", 12, "acknowledged_previous_tx_sequence_number",
+            WireField("Acknowledged.TxSequenceID", "u64", 0, column=Column(
+                "acknowledged_tx_sequence_id", UINT64, "acknowledgments: TxSequenceID of the body",
+            )),
+            WireField("Acknowledged.TxSequenceNumber", "u32", 8, column=Column(
+                "acknowledged_tx_sequence_number", UINT32, "acknowledgments: TxSequenceNumber of the body",
+            )),
+            WireField("Acknowledged.PreviousTxSequenceNumber", "u32", 12, column=Column(
+                "acknowledged_previous_tx_sequence_number", UINT32,
                 "acknowledgments: TxPreviousSequenceNumber of the body",
-            ),
+            )),
         ),
         presence="HAS_ACKNOWLEDGED",
+        layout=None,
     ),
     Header(
         "FINAL",
         (
-            Field("", "guid", 16, "acknowledged_source_queue_manager", "final acknowledgment: SourceGUID of the body"),
-            Field("", "u32", 32, "acknowledged_message_id", "final acknowledgment: MessageID of the body"),
+            WireField("Acknowledged.SourceGUID", "guid", 16, column=Column(
+                "acknowledged_source_queue_manager", GUID, "final acknowledgment: SourceGUID of the body",
+            )),
+            WireField("Acknowledged.MessageID", "u32", 32, column=Column(
+                "acknowledged_message_id", UINT32, "final acknowledgment: MessageID of the body",
+            )),
         ),
         presence="HAS_FINAL_ACK",
+        layout=None,
     ),
     Header(
         "",
         (
-            Field(
-                "", column="notification",
-                about="to the notify queue: whether its body, a change notification, can be read",
-                shown=Enumeration(NOTIFICATION_FORMS), store="codes.NOTIFICATION",
+            Column(
+                "notification", Enumeration(NOTIFICATION_FORMS),
+                "to the notify queue: whether its body, a change notification, can be read", store="codes.NOTIFICATION",
             ),
         ),
         presence="HAS_NOTIFICATION",
@@ -601,10 +617,7 @@ MESSAGE_HEADERS = (
     Header(
         "",
         (
-            Field(
-                "", column="trailing", about="bytes that belong to no known header", shown=BYTES,
-                store="parts.TRAILING",
-            ),
+            Column("trailing", BYTES, "bytes that belong to no known header", store="parts.TRAILING"),
         ),
         presence="HAS_TRAILING",
     ),

@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from msmqwire.columns.fields import Field, Header
-from msmqwire.columns.schema import BOOL, BYTES, Enumeration
+from msmqwire.columns.fields import Header, WireField, flag
+from msmqwire.columns.schema import BOOL, BYTES, GUID, REQUIRED, UINT16, UINT32, Column, Enumeration
 from msmqwire.mqqb.framing import LARGEST_PACKET
 from msmqwire.mqqb.message.schema import BASE_START, WINDOW_SIZE, session_fields
 from msmqwire.mqqb.numbers import (
@@ -28,7 +28,7 @@ SESSION_HEADERS = (
     Header(
         "",
         (
-            Field("", column="kind", about="which packet", shown=Enumeration(SESSION_KINDS), store="codes.KIND"),
+            Column("kind", Enumeration(SESSION_KINDS), "which packet", store="codes.KIND"),
         ),
         presence="HAS_KIND",
     ),
@@ -36,27 +36,27 @@ SESSION_HEADERS = (
         "BASE",
         (
             *BASE_START,
-            Field(
-                "PacketSize", "u32", 8, "packet_size", "PacketSize; null for a ping",
+            WireField(
+                "PacketSize", "u32", 8, column=Column("packet_size", UINT32, "PacketSize; null for a ping"),
                 checks={"too_large": f"packet_size > {LARGEST_PACKET:#x}"},
             ),
-            Field(
-                "BaseHeader.Flags", "u16", 2, "base_flags", "BaseHeader.Flags as received",
+            WireField(
+                "BaseHeader.Flags", "u16", 2, column=Column("base_flags", UINT16, "BaseHeader.Flags as received"),
                 checks={
                     "bad_type": "not has(base_flags, 8)",
                     "reserved_flags": f"has(base_flags, {RESERVED_BASE:#x})",
                     "message_flags": "has(base_flags, 0x20) or has(base_flags, 0x100)",
                 },
             ),
-            Field(
+            WireField(
                 "TimeToReachQueue", "u32", 12, id="time_to_reach_queue", time="s",
                 checks={"time_to_reach_queue": f"time_to_reach_queue < {FOR_EVER:#x}"},
             ),
-            Field("PR", "bits", 2, bits=(0, 3)),
-            Field("IN", "bits", 2, bits=(3, 1)),
-            Field("SH", "bits", 2, bits=(4, 1)),
-            Field("DH", "bits", 2, bits=(5, 1)),
-            Field("TR", "bits", 2, bits=(8, 1)),
+            WireField("PR", "bits", 2, bits=(0, 3)),
+            flag("IN", 2, 3),
+            flag("SH", 2, 4),
+            flag("DH", 2, 5),
+            flag("TR", 2, 8),
         ),
         presence="IS_PACKET",
         faults=("BaseHeader",),
@@ -64,12 +64,13 @@ SESSION_HEADERS = (
     Header(
         "INTERNAL",
         (
-            Field(
+            WireField(
                 "InternalHeader.Reserved", "u16", 0, id="internal_reserved",
                 checks={"reserved_nonzero": "internal_reserved > 0"},
             ),
-            Field(
-                "InternalHeader.Flags", "u16", 2, "internal_flags", "InternalHeader.Flags as received",
+            WireField(
+                "InternalHeader.Flags", "u16", 2,
+                column=Column("internal_flags", UINT16, "InternalHeader.Flags as received"),
                 checks={
                     "bad_type": "bits(internal_flags, 0, 4) == 0 or bits(internal_flags, 0, 4) > 3",
                     "reserved_flags": f"has(internal_flags, {RESERVED_INTERNAL:#x})",
@@ -77,11 +78,11 @@ SESSION_HEADERS = (
                     "connection_refused": "bits(internal_flags, 0, 4) == 1 and has(internal_flags, 16)",
                 },
             ),
-            Field(
+            WireField(
                 "PT", "bits", 2, bits=(0, 4),
                 names={1: "SessionAck", 2: "EstablishConnection", 3: "ConnectionParameters"},
             ),
-            Field("CS", "bits", 2, bits=(4, 1)),
+            flag("CS", 2, 4),
         ),
         presence="IS_PACKET",
         faults=("InternalHeader",),
@@ -89,18 +90,19 @@ SESSION_HEADERS = (
     Header(
         "PINGED",
         (
-            Field("Ping.Cookie", "u32", 4, "cookie", "ping: Cookie, which the answer repeats"),
-            Field("Ping.QMGuid", "guid", 8, "queue_manager", "ping: QMGuid"),
-            Field(
-                "RC", "bits", 0, "initiator_is_client", "ping: Flags.RC, the initiator is not a server", bits=(0, 1),
-                default=False,
-            ),
-            Field("Ping.Flags", "u16", 0, id="flags"),
-            Field(
+            WireField("Ping.Cookie", "u32", 4, column=Column(
+                "cookie", UINT32, "ping: Cookie, which the answer repeats", default=REQUIRED,
+            )),
+            WireField("Ping.QMGuid", "guid", 8, column=Column("queue_manager", GUID, "ping: QMGuid", default=REQUIRED)),
+            flag("RC", 0, 0, Column(
+                "initiator_is_client", BOOL, "ping: Flags.RC, the initiator is not a server", default=False,
+            )),
+            WireField("Ping.Flags", "u16", 0, id="flags"),
+            WireField(
                 "Ping.Signature", "u16", 2, id="signature",
                 checks={"bad_signature": f"not (signature == {PING_SIGNATURE:#x})"},
             ),
-            Field("RF", "bits", 0, bits=(1, 1)),
+            flag("RF", 0, 1),
         ),
         presence="IS_PING",
         layout="ping",
@@ -109,9 +111,8 @@ SESSION_HEADERS = (
     Header(
         "",
         (
-            Field(
-                "", column="refused", about="ping: Flags.RF; else InternalHeader.Flags.CS", shown=BOOL,
-                store="codes.REFUSED", default=False,
+            Column(
+                "refused", BOOL, "ping: Flags.RF; else InternalHeader.Flags.CS", store="codes.REFUSED", default=False,
             ),
         ),
         presence="HAS_KIND",
@@ -119,28 +120,32 @@ SESSION_HEADERS = (
     Header(
         "ESTABLISH",
         (
-            Field("ClientGuid", "guid", 0, "client_guid", "connection: ClientGuid"),
-            Field(
-                "ServerGuid", "guid", 16, "server_guid", "connection: ServerGuid, zeros for a direct name", default=NIL,
-            ),
-            Field("TimeStamp", "u32", 32, "time_stamp", "connection: TimeStamp in milliseconds", time="ms", default=0),
-            Field(
-                "OperatingSystem", "u16", 36, "operating_system", "connection: OperatingSystem",
+            WireField("ClientGuid", "guid", 0, column=Column(
+                "client_guid", GUID, "connection: ClientGuid", default=REQUIRED,
+            )),
+            WireField("ServerGuid", "guid", 16, column=Column(
+                "server_guid", GUID, "connection: ServerGuid, zeros for a direct name", default=NIL,
+            )),
+            WireField("TimeStamp", "u32", 32, time="ms", column=Column(
+                "time_stamp", UINT32, "connection: TimeStamp in milliseconds", default=0,
+            )),
+            WireField(
+                "OperatingSystem", "u16", 36,
+                column=Column("operating_system", UINT16, "connection: OperatingSystem", default=0x0310),
                 checks={
                     "operating_system": f"not (bits(operating_system, 0, 8) == {RESIDENT_SYSTEM:#x})",
                     "reserved_flags": f"has(operating_system, {RESERVED_SYSTEM:#x})",
                 },
-                default=0x0310,
             ),
-            Field(
+            WireField(
                 "EstablishConnection.Reserved", "u16", 38, id="establish_reserved",
                 checks={"reserved_nonzero": "establish_reserved > 0"},
             ),
-            Field("Padding", "bytes", size="512"),
-            Field("RE", "bits", 36, bits=(0, 8)),
-            Field("SE", "bits", 36, bits=(8, 1)),
-            Field("OS", "bits", 36, bits=(9, 1)),
-            Field("QS", "bits", 36, bits=(10, 1)),
+            WireField("Padding", "bytes", size="512"),
+            WireField("RE", "bits", 36, bits=(0, 8)),
+            flag("SE", 36, 8),
+            flag("OS", 36, 9),
+            flag("QS", 36, 10),
         ),
         when="bits(internal_flags, 0, 4) == 2",
         presence="IS_ESTABLISH",
@@ -149,12 +154,12 @@ SESSION_HEADERS = (
     Header(
         "PARAMETERS",
         (
-            Field(
-                "RecoverableAckTimeout", "u32", 0, "recoverable_ack_timeout",
-                "parameters: RecoverableAckTimeout in milliseconds", time="ms",
-            ),
-            Field(
-                "AckTimeout", "u32", 4, "ack_timeout", "parameters: AckTimeout in milliseconds", time="ms",
+            WireField("RecoverableAckTimeout", "u32", 0, time="ms", column=Column(
+                "recoverable_ack_timeout", UINT32, "parameters: RecoverableAckTimeout in milliseconds",
+                default=REQUIRED,
+            )),
+            WireField(
+                "AckTimeout", "u32", 4, time="ms",
                 checks={
                     "timeout_range": (
                         f"recoverable_ack_timeout < {LEAST_RECOVERABLE_ACK_TIMEOUT:#x} "
@@ -162,12 +167,13 @@ SESSION_HEADERS = (
                         f"or ack_timeout < {LEAST_ACK_TIMEOUT:#x} or ack_timeout > {LARGEST_ACK_TIMEOUT:#x}"
                     ),
                 },
+                column=Column("ack_timeout", UINT32, "parameters: AckTimeout in milliseconds", default=REQUIRED),
             ),
-            Field(
+            WireField(
                 "ConnectionParameters.Reserved", "u16", 8, id="parameters_reserved",
                 checks={"reserved_nonzero": "parameters_reserved > 0"},
             ),
-            Field("WindowSize", "u16", 10, "window_size"),
+            WireField("WindowSize", "u16", 10, fills="window_size"),
         ),
         when="bits(internal_flags, 0, 4) == 3",
         presence="IS_PARAMETERS",
@@ -176,16 +182,19 @@ SESSION_HEADERS = (
     Header(
         "WINDOW",
         (
-            Field("", "u16", 0, "window_size", "parameters and acknowledgment: WindowSize in messages"),
+            WireField("WindowSize", "u16", 0, column=Column(
+                "window_size", UINT16, "parameters and acknowledgment: WindowSize in messages", default=REQUIRED,
+            )),
         ),
         presence="HAS_WINDOW",
+        layout=None,
     ),
     Header(
         "SESSION",
         (
             *session_fields("acknowledgment: ", default=0),
             WINDOW_SIZE,
-            Field("SessionHeader.Reserved", "u16", 14),
+            WireField("SessionHeader.Reserved", "u16", 14),
         ),
         when="bits(internal_flags, 0, 4) == 1",
         presence="IS_SESSION_ACK",
@@ -194,9 +203,7 @@ SESSION_HEADERS = (
     Header(
         "",
         (
-            Field(
-                "", column="trailing", about="bytes that belong to no known field", shown=BYTES, store="parts.TRAILING",
-            ),
+            Column("trailing", BYTES, "bytes that belong to no known field", store="parts.TRAILING"),
         ),
         presence="HAS_TRAILING_BYTES",
     ),

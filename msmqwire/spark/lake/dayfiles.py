@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from msmqwire.capture.parquet import ROW_GROUP_BYTES, Compression, parquet_writer
+from msmqwire.capture.parquet import ROW_GROUP_BYTES, SKIPS_FILES, Compression, parquet_writer
 from msmqwire.columns.arrow_arrays import integers, strings
 from msmqwire.spark.lake.storage import LakeError, Storage, one_line
 from msmqwire.spark.schema import FEW_ROWS, SparkColumn, arrow_schema, convert
@@ -31,8 +31,6 @@ _NAME = r"[0-9a-f]{32}(-[0-9]+)?\.parquet"
 #: The paths of files that this package writes, relative to their table.
 WRITTEN = re.compile(rf"day=([0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}|{NO_DAY})/{_NAME}|{_NAME}")
 _EPOCH = datetime.datetime(1970, 1, 1)
-# The columns whose least and greatest values a table has of each of its files, so that readers pass over files
-_STATISTICS = ("capture", "run", "file", "time", "first_time", "src", "dst")
 
 
 @dataclass(frozen=True)
@@ -215,7 +213,7 @@ def _statistics(metadata: pq.FileMetaData) -> str:
     least: dict[str, Any] = {}
     greatest: dict[str, Any] = {}
     nulls: dict[str, int] = {}
-    for name in _STATISTICS:
+    for name in SKIPS_FILES:
         if name not in names:
             continue
         column = names.index(name)
