@@ -43,6 +43,11 @@ run: check $(DONE)/venv ## decode the sample captures through Spark on local[*] 
 	$(AT_ONCE) $(DONE)/spark $(DONE)/built
 	$(PY) -P examples/run_pipeline.py --lake $(LAKE) $(CAPTURES)
 
+.PHONY: cluster
+cluster: check $(DONE)/venv ## pack what executors of a Spark cluster need into build/cluster.tar.gz
+	$(AT_ONCE) $(DONE)/spark $(DONE)/compression $(DONE)/built
+	$(PY) -P examples/cluster_archive.py build/cluster.tar.gz
+
 # Files are handed out longest first: tests/conftest.py sorts them by their recorded seconds
 PYTEST := $(PY) -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 # Without its caches, each process of pytest would rewrite and compile all tests again

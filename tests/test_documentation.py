@@ -45,8 +45,10 @@ from tests.system_programs import require_program
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "msmqwire"
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("examples/*.md")])
-# tests/session/test_redis_bridge.py runs the bridge, with its broker and both ends
-SCRIPTS = sorted({*ROOT.glob("examples/*.py")} - {ROOT / "examples" / "redis_bridge.py"})
+# tests/session/test_redis_bridge.py runs the bridge, with its broker and both ends; tests/spark/test_local_cluster.py
+# makes the archive
+ELSEWHERE = {ROOT / "examples" / name for name in ("redis_bridge.py", "cluster_archive.py")}
+SCRIPTS = sorted({*ROOT.glob("examples/*.py")} - ELSEWHERE)
 NOTEBOOKS = sorted(ROOT.glob("examples/*.ipynb"))
 OPTIONS = doctest.ELLIPSIS
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import re
+import site
 import subprocess
 import sys
 import venv
@@ -28,7 +29,6 @@ from msmqwire.spark.source.datasource import MsmqDataSource, registered
 from msmqwire.spark.streams import read_streams
 from tests.spark.captures import ROOT, SESSION
 from tests.spark.submit import HOME, spark_submit
-from tests.spark.test_local_cluster import copy_distribution
 
 OTHER = "0.0.9"
 LOAD = "import pickle, sys; sys.path[:0] = sys.argv[1:]; pickle.load(sys.stdin.buffer)"
@@ -144,9 +144,9 @@ def test_executors_of_a_cluster(tmp_path: Path) -> None:
     """
     directory = tmp_path / "environment"
     venv.create(directory, symlinks=True)
-    (site,) = directory.glob("lib/python*/site-packages")
-    for name in ("numpy", "pyarrow", "pandas", "deltalake"):
-        copy_distribution(name, site)
+    (packages,) = directory.glob("lib/python*/site-packages")
+    # Of a folder that is named there, the files that name this checkout are not read
+    packages.joinpath("packages.pth").write_text("\n".join(site.getsitepackages()))
     job = tmp_path / "job.py"
     job.write_text(JOB)
     path = other_version(tmp_path / "path")

@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import re
 import shutil
+import socket
+from collections import Counter
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import SparkSession
 
 from msmqwire import cli
 from msmqwire.spark import lake as lakes
+from msmqwire.spark import pipeline
 from msmqwire.spark.lake import LakeError
 from msmqwire.spark.lake.commit import Lake
 from msmqwire.spark.lake.storage import Storage
-from tests.effort import long_cases
+from tests.effort import first_of, long_cases
+from tests.spark.captures import CAPTURES
 from tests.spark.lake_damage import IN_FILE, IN_LOG, active, delete_by_vector, entries, flip, spoil
-from tests.spark.lake_runs import run
+from tests.spark.lake_runs import Stopped, run, stop, stopped_at
+from tests.spark.tasks import TASKS
 
 FIRST = {"a": 3, "b": 5, "c": 1}
 SECOND = {**FIRST, "b": 8, "d": 2}
@@ -29,6 +37,14 @@ def two_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("two runs") / "lake"
     for captures in (FIRST, SECOND):
         run(root, captures, share=1)
+    return root
+
+
+@pytest.fixture(scope="module")
+def first(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A lake of one run."""
+    root = tmp_path_factory.mktemp("one run") / "lake"
+    run(root, FIRST)
     return root
 
 
@@ -159,3 +175,82 @@ def test_damaged_files_are_skipped_where_that_is_wanted(
     assert cli.main(["summary", "--lake", str(root), "-q", "--skip-damaged"]) != 1
     assert paths[0].name in capsys.readouterr().err
     assert any(paths[0].name in problem for problem in lakes.check(root))
+
+
+@pytest.mark.parametrize("damage", first_of(["remove", "flip", "cut"]))
+def test_damaged_files_are_skipped_through_spark(spark: SparkSession, root: Path, damage: str) -> None:
+    paths = active(root, "topology")
+    if damage == "flip":
+        flip(paths[0])
+    elif damage == "cut":
+        paths[0].write_bytes(paths[0].read_bytes()[:-1])
+    else:
+        paths[0].unlink()
+    rest = sorted(pq.read_table(paths[1:], columns=["capture", "frame"]).to_pylist(), key=repr)
+    reader = spark.read.format("msmq").option("lake", str(root)).option("table", "topology")
+    skipping = (
+        lakes.read(spark, root, "topology", skip_damaged=True),
+        reader.option("ignoreCorruptFiles", "true").load(),
+    )
+    for frame in skipping:
+        found = [row.asDict() for row in frame.select("capture", "frame").collect()]
+        assert sorted(found, key=repr) == rest
+    for load in (partial(lakes.read, spark, root, "topology"), reader.option("ignoreCorruptFiles", "false").load):
+        with pytest.raises(Exception, match=r"FAILED_READ_FILE|PATH_NOT_FOUND|cannot be read|is gone"):
+            load().select("capture", "frame").collect()
+
+
+@pytest.mark.parametrize("damage", ["remove", "cut"])
+def test_a_damaged_file_that_its_table_lacks_is_skipped(first: Path, tmp_path: Path, damage: str) -> None:
+    """A run was killed after its commit, and one of its files is lost."""
+    root = tmp_path / "lake"
+    for step in range(100):
+        shutil.rmtree(root, ignore_errors=True)
+        shutil.copytree(first, root)
+        with suppress(Stopped), stopped_at(step, stop):
+            run(root, {**FIRST, "d": 1})
+        store = Lake(Storage.of(root))
+        if pending := store.pending("topology").paths:
+            break
+    path = root / "topology" / pending[0]
+    if damage == "remove":
+        path.unlink()
+    else:
+        path.write_bytes(path.read_bytes()[:-5])
+    with pytest.raises(LakeError, match=path.name):
+        list(lakes.batches(root, "topology"))
+    there = [one for batch in lakes.batches(root, "topology", skip_damaged=True) for one in batch["file"].to_pylist()]
+    assert Counter(there) == Counter(FIRST)
+
+
+def test_a_store_that_cannot_be_reached_is_one_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        endpoint = f"http://127.0.0.1:{closed.getsockname()[1]}"
+    options = {
+        "AWS_ENDPOINT_URL": endpoint,
+        "AWS_ALLOW_HTTP": "true",
+        "AWS_ACCESS_KEY_ID": "anybody",
+        "AWS_SECRET_ACCESS_KEY": "anything",
+        "AWS_REGION": "us-east-1",
+        # Otherwise deltalake tries for some seconds
+        "OBJECT_STORE_MAX_RETRIES": "0",
+        "max_retries": "0",
+    }
+    for use in (
+        lambda: list(lakes.batches("s3://captures/lake", "topology", lake_options=options)),
+        lambda: pipeline.run(TASKS, CAPTURES, "s3://captures/lake", lake_options=options),
+    ):
+        with pytest.raises(LakeError) as raised:
+            use()
+        assert re.fullmatch(r"s3://captures/lake: Generic S3 error: [^\x1b\n]*Connection refused.*", str(raised.value))
+    for name, value in options.items():
+        monkeypatch.setenv(name, value)
+    for command in (["lake", "check"], ["lake", "delete", "--before=2024-03-01"], ["summary", "--quiet", "--lake"]):
+        assert cli.main([*command, "s3://captures/lake"]) == 1
+        (line,) = capsys.readouterr().err.splitlines()
+        assert line.startswith("msmqwire: s3://captures/lake")
+        assert "\x1b" not in line
+        assert "Connection refused" in line

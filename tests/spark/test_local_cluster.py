@@ -1,73 +1,104 @@
-"""``spark-submit`` of a packed environment to two executors, processes that have nothing else of this package."""
+"""The commands of the manual that send this package to a cluster, in a clone: its executors have only the archive."""
 
 from __future__ import annotations
 
 import json
+import os
+import re
 import shutil
+import signal
+import site
+import subprocess
 import venv
 from collections.abc import Iterator
-from importlib.metadata import distribution
-from importlib.util import cache_from_source
 from pathlib import Path
 
+import pyspark
 import pytest
-import venv_pack
-from packaging.requirements import Requirement
 
 from tests.spark.captures import ROOT
-from tests.spark.submit import spark_submit
+from tests.system_programs import JAVA_OPTIONS, require_program
 
 pytestmark = pytest.mark.long
 
-#: Of distributions: scripts, and what nobody imports
-UNUSED = {"..", "include", "tests"}
+SPARK = Path(pyspark.__file__).parent
+SECTIONS = (("spark.md", "Sending msmqwire to a cluster"), ("cluster.md", "Files of the current folder"))
+UNUSED = (".*", "__pycache__", "build", "fuzz", "benchmarks", "tests", "*.c")
 
 
-def copy_distribution(name: str, site: Path) -> None:
-    """Put into ``site`` what an installer would: a distribution that is installed here, and what it requires."""
-    found = distribution(name)
-    home = Path(str(found.locate_file("")))
-    for file in map(Path, found.files or ()):
-        # pip lists what it has compiled, and not what Python has
-        for part in {file, Path(cache_from_source(str(file)))} if file.suffix == ".py" else {file}:
-            source, target = home / part, site / part
-            if source.exists() and not target.exists() and UNUSED.isdisjoint(file.parts):
-                target.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(source, target)
-    for requirement in map(Requirement, found.requires or ()):
-        if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
-            copy_distribution(requirement.name, site)
+def commands(page: str, section: str) -> str:
+    """The commands of the console block of a section."""
+    text = (ROOT / "docs" / page).read_text("utf-8").split(f"# {section}\n")[1].split("\n#")[0]
+    (block,) = re.findall(r"```console\n(.*?)```", text, re.DOTALL)
+    return re.sub(r"^\$ ", "", block, flags=re.MULTILINE)
 
 
 @pytest.fixture
-def environment(tmp_path: Path) -> Iterator[Path]:
-    """A virtual environment as docs/spark.md has it made: this package and what it needs, and no Spark."""
-    directory = tmp_path / "cluster"
-    venv.create(directory, symlinks=True)
-    (site,) = directory.glob("lib/python*/site-packages")
-    for name in ("numpy", "pyarrow", "pandas", "deltalake"):
-        copy_distribution(name, site)
-    for package in ("msmqwire", "pyspark_msmq"):
-        shutil.copytree(ROOT / package, site / package, ignore=shutil.ignore_patterns("*.c"))
-    yield directory
+def clone(tmp_path: Path) -> Iterator[Path]:
+    """A clone after ``make run``: its environment has the packages of this one, and the extensions are built."""
+    for program in ("java", "make"):
+        require_program(program)
+    clone = tmp_path / "clone"
+    shutil.copytree(ROOT, clone, ignore=shutil.ignore_patterns(*UNUSED))
+    home = clone / ".venv"
+    venv.create(home, symlinks=True)
+    (packages,) = home.glob("lib/python*/site-packages")
+    packages.joinpath("packages.pth").write_text("\n".join([str(clone), *site.getsitepackages()]))
+    # A cluster on this machine leaves its files in Spark's home
+    packages.joinpath("pyspark").mkdir()
+    for entry in SPARK.iterdir():
+        if entry.name != "work":
+            packages.joinpath("pyspark", entry.name).symlink_to(entry)
+    for entry in (*SPARK.glob("bin/*"), SPARK / "find_spark_home.py"):
+        if not (home / "bin" / entry.name).exists():
+            (home / "bin" / entry.name).symlink_to(entry)
+    # In the order in which make makes them
+    for name in ("venv", "build-release", "built", "spark", "compression"):
+        (home / "done" / name).parent.mkdir(exist_ok=True)
+        (home / "done" / name).touch()
+    yield clone
     # Hundreds of megabytes
-    for folder in tmp_path.iterdir():
-        shutil.rmtree(folder, ignore_errors=True)
+    shutil.rmtree(clone)
 
 
-def test_a_job_on_two_executors(environment: Path, tmp_path: Path) -> None:
-    archive = tmp_path / "cluster.tar.gz"
-    venv_pack.pack(str(environment), output=str(archive), compress_level=0)
-    job = Path(__file__).with_name("cluster_job.py")
-    arguments = (job, f"{ROOT}/examples/*.pcap*", tmp_path / "lake")
-    variables = {
-        "PYTHONPATH": "",
-        "PYSPARK_DRIVER_PYTHON": str(environment / "bin" / "python"),
-        "PYSPARK_PYTHON": "./environment/bin/python",
+def test_the_commands_of_the_manual_in_a_clone(clone: Path, tmp_path: Path) -> None:
+    (tmp_path / "jobs").mkdir()
+    job = shutil.copy(Path(__file__).with_name("cluster_job.py"), tmp_path / "jobs")
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.driver.memory": "1g",
+        "spark.executor.extraJavaOptions": JAVA_OPTIONS,
     }
-    sent = ("--master=local-cluster[2,1,1024]", f"--archives={archive}#environment")
-    with spark_submit(*sent, *map(str, arguments), directory=tmp_path, variables=variables) as run:
-        output, _ = run.communicate(timeout=600)
+    sent = ["--master 'local-cluster[2,1,1024]'", *(f"--conf '{name}={value}'" for name, value in settings.items())]
+    script = "set -e\n"
+    for number, (page, section) in enumerate(SECTIONS):
+        text = commands(page, section)
+        assert "--master spark://..." in text
+        text = text.replace("--master spark://...", " ".join(sent))
+        arguments = f"'{clone}/examples/*.pcap*' '{tmp_path}/lake-{number}'"
+        script += re.sub(r" job\.py$", f" {job} {arguments}", text, flags=re.MULTILINE)
+    ours = ("SPARK_HOME", "PYTHONPATH", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "VIRTUAL_ENV", "MAKEFLAGS")
+    variables = {name: value for name, value in os.environ.items() if name not in ours}
+    with subprocess.Popen(
+        ["bash", "-c", script],
+        cwd=clone,
+        env=variables | {"SPARK_LOCAL_IP": "127.0.0.1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    ) as run:
+        try:
+            output, _ = run.communicate(timeout=900)
+        finally:
+            if run.poll() is None:
+                os.killpg(run.pid, signal.SIGTERM)
     assert run.returncode == 0, output
-    counts = json.loads(next(line for line in output.splitlines() if line.startswith("{")))
-    assert counts == {"executors": 2, "functions": 100, "rows": 200, "read": 14, "pipeline": 39}
+    counts = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
+    assert counts == [{"executors": 2, "functions": 100, "rows": 200, "read": 14, "pipeline": 39}] * len(SECTIONS)
+    (size,) = re.findall(r"cluster\.tar\.gz: (\d+) MB", output)
+    (said,) = re.findall(r"archive has about (\d+) MB", (ROOT / "docs" / "spark.md").read_text("utf-8"))
+    assert 0.75 <= int(size) / int(said) <= 1.25
+    with_spark = re.findall(r"pyspark\b(?!_msmq)|duckdb|\brich\b", output.partition(" MB: ")[2].partition("\n")[0])
+    assert not with_spark

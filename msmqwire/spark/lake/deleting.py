@@ -11,6 +11,7 @@ import os
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, NoReturn
 
 import pyarrow as pa
@@ -97,10 +98,26 @@ def delete(
         store.look()
 
 
-def commit_deletions(store: Lake, found: Mapping[str, list[pa.Table]], whole: Iterable[str] = ()) -> bool:
+def commit_deletions(
+    store: Lake,
+    found: Mapping[str, list[pa.Table]],
+    whole: Iterable[str] = (),
+    *,
+    vanished: Mapping[str, Mapping[str, int]] = MappingProxyType({}),
+    notes: Mapping[str, str] | None = None,
+) -> bool:
     """Make the rows at some places, by capture, deleted ones; False when another run has come first.
 
-    ``whole`` are captures of which no frame that the lake had comes back.
+    Parameters
+    ----------
+    store : Lake
+    found : mapping of str to list of pyarrow.Table
+    whole : iterable of str
+        Captures of which no frame that the lake had comes back.
+    vanished : mapping of str to (mapping of str to int)
+        How many more rows of captures, by table, are deleted at places that are unknown.
+    notes : mapping of str to str, optional
+        For the history.
     """
     every = set(whole)
     rows = [
@@ -117,13 +134,16 @@ def commit_deletions(store: Lake, found: Mapping[str, list[pa.Table]], whole: It
     total = 0
     for row in rows:
         there = unlike(pa.concat_tables(found[row["capture"]]), row["deletions"])
-        new = packed(there, row["frames"] if row["capture"] in every else 0)
+        is_whole = row["capture"] in every
+        new = packed(there, row["frames"] if is_whole else 0) if is_whole or len(there) else None
         deleted = Counter(dict(row["deleted"] or ()))
         deleted.update(there["table"].to_pylist())
-        total += len(there)
+        deleted.update(gone := vanished.get(row["capture"], {}))
+        total += len(there) + sum(gone.values())
         row.update(files=[], replaces=[], deleted=sorted(deleted.items()), deletions=united([row["deletions"], new]))
-    gone = [one for row in rows if (one := store.known.capture(row["capture"])) is not None]
-    if not store.commit_rows(rows, gone, notes={"captures": "0", "rows": "0", "deleted": str(total)}):
+    known = [one for row in rows if (one := store.known.capture(row["capture"])) is not None]
+    notes = {"captures": "0", "rows": "0", "deleted": str(total), **(notes or {})}
+    if not store.commit_rows(rows, known, notes=notes):
         return False
     store.settle()
     return True

@@ -6,6 +6,7 @@ that they do not come back when their capture is decoded again.
 
 from __future__ import annotations
 
+import json
 import os
 from collections import Counter, defaultdict
 from collections.abc import Iterable
@@ -25,6 +26,8 @@ from msmqwire.spark.lake.storage import LakeError, LakeOptions, Storage
 from msmqwire.spark.lake.tables import LakeTable
 
 Places = dict[str, pa.Table]
+# The key, in the history of accounting, of the version of each table up to which deletions were noted
+_NOTED = "noted"
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,9 @@ class Act:
     lost, gained : dict of str to pyarrow.Table
         The places of rows that were there before and not after it, and the other way round, by capture.
     is_known : bool
-        Whether its files are there; otherwise nothing is known of the rows.
+        Whether its files are there; otherwise the places of the rows are unknown.
+    vanished : int
+        Of unknown places, how many rows the log says that the table lost by it.
     """
 
     version: int
@@ -46,12 +51,13 @@ class Act:
     lost: Places
     gained: Places
     is_known: bool = True
+    vanished: int = 0
 
     def __str__(self) -> str:
         lost, gained = (sum(map(len, one.values())) for one in (self.lost, self.gained))
-        counts = ((lost, "deleted"), (gained, "added"))
+        counts = ((lost + self.vanished, "deleted"), (gained, "added"))
         lines = [f"{counted(count, 'row')} {'was' if count == 1 else 'were'} {what}" for count, what in counts if count]
-        what = " and ".join(lines) or "rows were changed" if self.is_known else "rows were changed or deleted"
+        what = " and ".join(lines) or ("rows were changed" if self.is_known else "rows were changed or deleted")
         return f"{what} by another writer in version {self.version} ({self.operation})"
 
 
@@ -72,12 +78,12 @@ def acts(lake: str | os.PathLike[str], *, lake_options: LakeOptions | None = Non
     ]
 
 
-def explained(store: Lake, name: str, captures: Iterable[str]) -> Counter[str]:
-    """By how much other writers changed the rows that a table has of some captures, apart from noted deletions."""
-    found: Counter[str] = Counter()
-    lost, back = _changes(store, name, set(captures))
-    found.update({capture: len(rows) for capture, rows in back.items()})
-    found.subtract({capture: len(rows) for capture, rows in lost.items()})
+def explained(store: Lake, name: str, said: Counter[str], there: Counter[str]) -> Counter[str]:
+    """The rows by capture that a table has to have after what other writers did, if it does not have those ``said``."""
+    found = Counter(said)
+    changes = _Changes(store, name, said, there)
+    for capture in changes.captures:
+        found[capture] += len(changes.back[capture]) - len(changes.lost[capture]) - changes.vanished[capture]
     return found
 
 
@@ -85,18 +91,23 @@ def note_deletions(store: Lake) -> None:
     """Note the rows that other writers have deleted as deletions of the lake; this writes, if there are any."""
     while (state := _state(store)) != store.noted:
         found: dict[str, list[pa.Table]] = defaultdict(list)
+        vanished: dict[str, Counter[str]] = defaultdict(Counter)
+        noted: dict[str, int] = {}
         differ = _differ(store)
         said = store.rows_by_capture() if differ else {}
         for name in differ:
             there = Counter({capture: len(rows) for capture, rows in _there(store, name).items()})
-            wrong = {capture for capture, count in said[name].items() if there[capture] < count}
-            for capture, rows in _changes(store, name, wrong)[0].items():
+            changes = _Changes(store, name, said[name], there)
+            noted[name] = changes.version
+            for capture in changes.captures:
+                lost, gone = changes.lost[capture], changes.vanished[capture]
                 # Otherwise rows were lost as well, and which of them cannot be told
-                if len(rows) == said[name][capture] - there[capture]:
-                    found[capture].append(rows)
+                if said[name][capture] - there[capture] == len(lost) + gone > 0:
+                    found[capture].append(lost)
+                    vanished[capture][name] += gone
         if not found:
             store.noted = state
-        elif not commit_deletions(store, found):
+        elif not commit_deletions(store, found, vanished=vanished, notes={_NOTED: json.dumps(noted)}):
             store.look()
             store.settle()
 
@@ -112,26 +123,60 @@ def _state(store: Lake) -> tuple[int, ...]:
 def _differ(store: Lake) -> list[str]:
     """The tables that do not have as many rows as accounting says."""
     said = store.rows_by_table()
-    return [name for name in LAKE_TABLES if store.table(name).has_log and store.table(name).rows != said[name]]
+    return [name for name in LAKE_TABLES if store.table(name).has_log and store.table(name).rows() != said[name]]
 
 
-def _changes(store: Lake, name: str, captures: set[str]) -> tuple[Places, Places]:
-    """The places of rows of captures that other writers deleted and are not noted, and that they put back or added."""
-    table = store.table(name)
-    done = [act for act in _acts(store.storage, table) if act.is_known] if captures else []
-    there = _there(store, name) if done else {}
-    lost: Places = {}
-    back: Places = {}
-    for capture in captures:
-        known = store.known.capture(capture)
-        now = there.get(capture, _NONE)
-        gone = unlike(_united(act.lost.get(capture, _NONE) for act in done), now)
-        again = _common(_united(act.gained.get(capture, _NONE) for act in done), now)
-        if known is not None:
-            lost[capture] = unlike(gone, known.deletions)
-            again = _NONE if known.deletions is None else _common(again, known.deletions)
-        back[capture] = again
-    return lost, back
+class _Changes:
+    """What other writers did to the rows of a table, of the captures that have not as many rows as accounting says.
+
+    Attributes
+    ----------
+    captures : list of str
+    lost, back : dict of str to pyarrow.Table
+        The places of rows that they deleted and that are not noted, and that they put back or added.
+    vanished : Counter of str
+        How many more rows they deleted, of which the log has nothing but the number.
+    version : int
+        Of the table, when they did the last of this; -1 where they did nothing.
+    """
+
+    def __init__(self, store: Lake, name: str, said: Counter[str], there: Counter[str]) -> None:
+        self.captures = sorted(capture for capture in {*said, *there} if said[capture] != there[capture])
+        self.lost: Places = {}
+        self.back: Places = {}
+        self.vanished: Counter[str] = Counter()
+        table = store.table(name)
+        done = _acts(store.storage, table) if self.captures else []
+        self.version = max((act.version for act in done), default=-1)
+        now = _there(store, name) if any(act.is_known for act in done) else {}
+        for capture in self.captures:
+            known, here = store.known.capture(capture), now.get(capture, _NONE)
+            gone = unlike(_united(act.lost.get(capture, _NONE) for act in done), here)
+            again = _common(_united(act.gained.get(capture, _NONE) for act in done), here)
+            if known is not None:
+                gone = unlike(gone, known.deletions)
+                again = _NONE if known.deletions is None else _common(again, known.deletions)
+            self.lost[capture], self.back[capture] = gone, again
+        lacking = Counter(
+            {
+                capture: said[capture] + len(self.back[capture]) - len(self.lost[capture]) - there[capture]
+                for capture in self.captures
+            }
+        )
+        lacking = +lacking
+        if lacking and any(act.vanished for act in done):
+            noted = _noted(store).get(name, -1)
+            if lacking.total() <= sum(act.vanished for act in done if act.version > noted):
+                self.vanished = lacking
+
+
+def _noted(store: Lake) -> dict[str, int]:
+    """The version of each table up to which deletions of other writers were noted."""
+    found: dict[str, int] = {}
+    # The last one is the first
+    for entry in reversed(store.table("accounting").delta.history()):
+        found |= json.loads(entry.get(_NOTED, "{}"))
+    return found
 
 
 def _there(store: Lake, name: str) -> Places:
@@ -142,19 +187,29 @@ def _there(store: Lake, name: str) -> Places:
 
 
 def _acts(storage: Storage, table: LakeTable) -> list[Act]:
-    return [_act(storage, table.name, *change) for change in table.foreign()]
+    return [_act(storage, table, *change) for change in table.foreign()]
 
 
-def _act(storage: Storage, name: str, version: int, operation: str, removed: list[str], added: list[str]) -> Act:
+def _act(storage: Storage, table: LakeTable, version: int, operation: str, removed: list[str], added: list[str]) -> Act:
+    name = table.name
     try:
         before, after = (
             _by_capture([places_in(storage, name, unquote(path)) for path in paths], name) for paths in (removed, added)
         )
     except (FileNotFoundError, LakeError):
-        return Act(version, operation, {}, {}, is_known=False)
+        return Act(version, operation, {}, {}, is_known=False, vanished=_vanished(table, version))
     lost = {capture: unlike(rows, after.get(capture, _NONE)) for capture, rows in before.items()}
     gained = {capture: unlike(rows, before.get(capture, _NONE)) for capture, rows in after.items()}
     return Act(version, operation, lost, gained)
+
+
+def _vanished(table: LakeTable, version: int) -> int:
+    """How many rows the log says that a table lost by a commit."""
+    try:
+        before, after = (table.rows(one) for one in (version - 1, version))
+    except LakeError:
+        return 0  # the log does not reach back so far
+    return 0 if before is None or after is None else max(0, before - after)
 
 
 def _by_capture(read: list[pa.Table], name: str) -> Places:

@@ -40,6 +40,7 @@ def read(
     since: datetime.datetime | int | None = None,
     until: datetime.datetime | int | None = None,
     captures: Iterable[str] | None = None,
+    skip_damaged: bool = False,
     lake_options: LakeOptions | None = None,
 ) -> DataFrame:
     """Read a table of a lake, as of one run.
@@ -58,6 +59,8 @@ def read(
         Only rows from this time on, and before this time; an integer is nanoseconds since 1970.
     captures : iterable of str, optional
         Only rows of these captures, by ``file``.
+    skip_damaged : bool
+        Skip files that are missing or malformed, with a warning in the log of the driver or of the executor for each.
     lake_options : mapping of str to str, optional
         deltalake's ``storage_options`` of the URI. Spark finds its own credentials.
 
@@ -75,9 +78,10 @@ def read(
     """
     window = ReadOptions(since=since, until=until)
     names = None if captures is None else tuple(captures)
-    selection = Selection(window.since, window.until, (), names)
+    selection = Selection(window.since, window.until, (), names, skip_damaged)
     selection.check(table)
-    frame = _parquet(spark, LakeScan.of(open_lake(lake, lake_options), table, selection.conditions(), run=run))
+    scan = selection.scan(open_lake(lake, lake_options), table, run)
+    frame = _parquet(spark, scan.there() if skip_damaged else scan, skip_damaged)
     if window.since is not None:
         frame = frame.where(col("time_ns") >= window.since)
     if window.until is not None:
@@ -85,7 +89,7 @@ def read(
     return frame if names is None else frame.where(col("file").isin(list(names)))
 
 
-def _parquet(spark: SparkSession, scan: LakeScan) -> DataFrame:
+def _parquet(spark: SparkSession, scan: LakeScan, skip_damaged: bool) -> DataFrame:
     schema = struct_type(lake_columns(scan.table))
     if not scan.files:
         return spark.createDataFrame([], schema)
@@ -101,7 +105,10 @@ def _parquet(spark: SparkSession, scan: LakeScan) -> DataFrame:
             paths_elsewhere.setdefault((file.day, file.is_pending), []).append(f"{root}/{file.path}")
     frames = []
     with _settings(spark, _LISTING), _file_systems(root):
-        reader = spark.read.option("__globPaths__", "false")
+        reader = spark.read.option("__globPaths__", "false").option("parquet.page.verify-checksum.enabled", "true")
+        if skip_damaged:
+            # Otherwise as the session sets it
+            reader = reader.option("ignoreCorruptFiles", "true").option("ignoreMissingFiles", "true")
         for (day, is_pending), of_day in paths_elsewhere.items():
             frame = reader.schema(StructType(schema.fields[:-1])).parquet(*of_day)
             frame = frame.withColumn("day", lit(day).cast("date"))

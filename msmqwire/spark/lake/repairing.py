@@ -95,8 +95,7 @@ def _mark(store: Lake, contents: Mapping[str, Contents], dry_run: bool) -> list[
     """Mark captures whose rows are not those of accounting; None when a run has committed meanwhile."""
     said = store.rows_by_capture()
     for name, counts in said.items():
-        wrong_here = [capture for capture in counts if counts[capture] != contents[name].rows[capture]]
-        counts.update(explained(store, name, wrong_here))
+        said[name] = explained(store, name, counts, contents[name].rows)
     wrong = {
         capture
         for name, counts in said.items()

@@ -7,7 +7,7 @@ import json
 import logging
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import reduce
 from ipaddress import ip_address, ip_network
 from typing import Any
@@ -142,6 +142,7 @@ class LakeScan:
         conditions: Sequence[Within] = (),
         *,
         run: int | None = None,
+        skip_damaged: bool = False,
     ) -> LakeScan:
         """The files of a table that may have rows that meet all conditions.
 
@@ -152,6 +153,8 @@ class LakeScan:
         conditions : sequence of Within
         run : int, optional
             As this run left the table.
+        skip_damaged : bool
+            Leave out files that are missing or malformed, with a warning in the log for each.
 
         Raises
         ------
@@ -171,13 +174,17 @@ class LakeScan:
             if run is not None and version is None:
                 raise LakeError(f"{store.storage.path(found.name)}: its log does not reach back to run {run}")
             files = _sorted(_pruned(found.active(version), conditions))
-        try:
-            added = [store.written(found.name, path) for path in pending.paths]
-        except LakeError:
-            # Another process may have added them to the table, merged them and deleted them since
-            if store.pending(found.name):
-                raise
-            return cls.of(store, table, conditions, run=run)
+        added = []
+        for path in pending.paths:
+            try:
+                added.append(store.written(found.name, path))
+            except LakeError as error:
+                # Another process may have added it to the table, merged it and deleted it since
+                if not store.pending(found.name):
+                    return cls.of(store, table, conditions, run=run, skip_damaged=skip_damaged)
+                if not skip_damaged:
+                    raise
+                _skip(str(error))
         files += (LakeFile(one.path, one.size, _day_of(one), True) for one in added if _may_have(one, conditions))
         return cls(store.storage, found.name, tuple(files), pending)
 
@@ -232,7 +239,19 @@ class LakeScan:
                     problem = f"{path}: is gone: it is lost, or a vacuum has deleted it since this read began"
                 if not skip_damaged:
                     raise LakeError(problem) from None
-                _LOG.warning("skipped: %s", problem)
+                _skip(problem)
+
+    def there(self) -> LakeScan:
+        """The same of files that are there and have the size that the log says; the others are logged."""
+        sizes = self.storage.sizes([f"{self.table}/{file.path}" for file in self.files])
+        there = []
+        for file, size in zip(self.files, sizes, strict=True):
+            if size == file.size:
+                there.append(file)
+            else:
+                found = "is missing" if size is None else f"has {size} bytes, not {file.size}"
+                _skip(f"{self.storage.path(self.table)}/{file.path}: {found}")
+        return replace(self, files=tuple(there))
 
 
 @dataclass(frozen=True)
@@ -274,6 +293,10 @@ class Selection:
         """The conditions on files that have such rows."""
         names = () if self.captures is None else (Within("file", tuple((name, name) for name in self.captures)),)
         return [*time_within(self.since, self.until), *names]
+
+    def scan(self, store: Lake, table: str, run: int | None = None) -> LakeScan:
+        """The files that may have such rows."""
+        return LakeScan.of(store, table, self.conditions(), run=run, skip_damaged=self.skip_damaged)
 
     def rows(self, scan: LakeScan, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """These rows of the files of a scan, with some columns."""
@@ -352,8 +375,12 @@ def batches(
     names = None if captures is None else tuple(captures)
     selection = Selection(chosen.since, chosen.until, tuple(chosen.addresses), names, skip_damaged)
     selection.check(table)
-    scan = LakeScan.of(open_lake(lake, lake_options), table, selection.conditions(), run=run)
+    scan = selection.scan(open_lake(lake, lake_options), table, run)
     yield from selection.rows(scan, scan.schema.names if columns is None else list(columns))
+
+
+def _skip(problem: str) -> None:
+    _LOG.warning("skipped: %s", problem)
 
 
 def _is_in(addresses: Any, networks: Sequence[Any]) -> Any:

@@ -6,8 +6,9 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -29,6 +30,8 @@ _REQUESTS_AT_ONCE = 16
 _BUFFER = 1 << 20
 _MESSAGE_CHARACTERS = 160
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+# Of deltalake, between an error and its cause
+_CAUSE = " \N{DOWNWARDS ARROW WITH TIP RIGHTWARDS} "
 # What deltalake 1.6 takes for an escape or a separator, or refuses, in paths of folders
 _MISREAD = re.compile(r"%[0-9A-Fa-f]{2}|[\\^|\x00-\x1f\x7f\ud800-\udfff]")
 
@@ -96,7 +99,8 @@ class Storage:
         """Open a new file for writing; a folder that is missing is made."""
         if not self.is_local:
             # Without a buffer deltalake is given pyarrow's buffers, which it does not take
-            return self._files.open_output_stream(name, buffer_size=_BUFFER)
+            with self._reached():
+                return self._files.open_output_stream(name, buffer_size=_BUFFER)
         path = Path(self.path(name))
         try:
             return path.open("wb")
@@ -112,7 +116,10 @@ class Storage:
         FileNotFoundError
             It is not there.
         """
-        return open(self.path(name), "rb") if self.is_local else self._files.open_input_file(name)
+        if self.is_local:
+            return open(self.path(name), "rb")
+        with self._reached():
+            return self._files.open_input_file(name)
 
     def read(self, name: str, start: int = 0, size: int = -1) -> bytes:
         """A file's bytes, or some of them.
@@ -122,7 +129,7 @@ class Storage:
         FileNotFoundError
             It is not there.
         """
-        with self.open(name) as file:
+        with self.open(name) as file, self._reached():
             file.seek(start)
             return bytes(file.read(None if size < 0 and not self.is_local else size))
 
@@ -144,7 +151,7 @@ class Storage:
         """The sizes of files, None for each that is not there."""
         if self.is_local:
             return [_size(self.path(name)) for name in names]
-        with ThreadPoolExecutor(_REQUESTS_AT_ONCE) as threads:
+        with ThreadPoolExecutor(_REQUESTS_AT_ONCE) as threads, self._reached():
             infos = threads.map(lambda name: self._files.get_file_info(name), names)
             return [info.size if info.type == fs.FileType.File else None for info in infos]
 
@@ -161,7 +168,8 @@ class Storage:
                         continue
                     files.append(StoredFile(os.path.relpath(path, self.uri), found.st_size, found.st_mtime))
             return files
-        infos = self._files.get_file_info(fs.FileSelector(folder, allow_not_found=True, recursive=True))
+        with self._reached():
+            infos = self._files.get_file_info(fs.FileSelector(folder, allow_not_found=True, recursive=True))
         return [
             StoredFile(info.path, info.size or 0, info.mtime.timestamp() if info.mtime else 0.0)
             for info in infos
@@ -175,7 +183,8 @@ class Storage:
                 if self.is_local:
                     os.unlink(self.path(name))
                 else:
-                    self._files.delete_file(name)
+                    with self._reached():
+                        self._files.delete_file(name)
             except FileNotFoundError:
                 continue
 
@@ -194,6 +203,18 @@ class Storage:
     def _files(self) -> fs.FileSystem:
         return _file_system(self.uri, options_text(self.options))
 
+    @contextmanager
+    def _reached(self) -> Iterator[None]:
+        """Raise a LakeError for what an object store answers, but for a file that is not there."""
+        try:
+            yield
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            if self.is_local:
+                raise
+            raise LakeError(f"{self.uri}: {one_line(error)}") from None
+
 
 def parsed(text: bytes) -> Any:
     """The value of JSON in a file; raises ValueError if it is malformed or nested too deeply."""
@@ -204,8 +225,10 @@ def parsed(text: bytes) -> Any:
 
 
 def one_line(error: Exception) -> str:
-    """The message of an error of a library in one short line; deltalake adds colours and a backtrace."""
-    return shorten(_COLOUR.sub("", str(error)).split("\n   0: ")[0], _MESSAGE_CHARACTERS)
+    """The message of an error of a library in one short line; deltalake adds colours, all causes and a backtrace."""
+    text = " ".join(_COLOUR.sub("", str(error)).split("\n   0: ")[0].split())
+    what, *_, cause = text.split(_CAUSE) if len(text) > _MESSAGE_CHARACTERS and _CAUSE in text else (text, "")
+    return shorten(f"{what}: {cause}" if cause else what, _MESSAGE_CHARACTERS)
 
 
 @lru_cache(maxsize=8)

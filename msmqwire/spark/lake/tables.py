@@ -430,10 +430,9 @@ class LakeTable:
         self._sync_log(before)
         return True
 
-    @property
-    def rows(self) -> int | None:
-        """How many rows the log says that the table has; None if it does not say."""
-        active = self.active()
+    def rows(self, version: int | None = None) -> int | None:
+        """How many rows the log says that the table has, or had in a version; None if it does not say."""
+        active = self.active(version)
         counts: Any = active["num_records"] if "num_records" in active.column_names else pa.nulls(len(active))
         return None if counts.null_count else sum(counts.to_pylist())
 

@@ -59,12 +59,10 @@ def differences(lake: Lake | None, storage: Storage, table: str, said: Counter[s
         f"{table}: {count} rows of capture {capture} are there twice" for capture, count in found.copies.items()
     ]
     if said is not None and found.rows != said:
-        wrong = [capture for capture in {*said, *found.rows} if said[capture] != found.rows[capture]]
         if lake is not None:
             # Their files may have other rows than the log says
             with suppress(FileNotFoundError, LakeError):
-                said = Counter(said)
-                said.update(explained(lake, table, wrong))
+                said = explained(lake, table, said, found.rows)
         problems += [
             f"{table}: {found.rows[capture]} rows of capture {capture}, but {said[capture]} in accounting"
             for capture in sorted({*said, *found.rows})

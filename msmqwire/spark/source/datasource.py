@@ -43,7 +43,7 @@
 ``lake``, ``run``
     Read a table of this lake in place of captures, as a run left it; default: the current rows. ``table`` may be
     ``faults`` and ``accounting`` as well, ``since``, ``until`` and ``addresses`` select rows, and ``storageOptions``
-    are deltalake's.
+    are deltalake's. With ``ignoreCorruptFiles`` files that are missing or malformed are skipped with a warning.
 
 Only the columns of a narrower ``.schema(...)`` are built and sent to Spark, in its order. Filters of the query are
 applied by Spark.

@@ -18,7 +18,7 @@ from msmqwire.spark.executors import Sent
 from msmqwire.spark.lake.scanning import LakeScan, Selection, open_lake
 from msmqwire.spark.lake.schemas import ALL_TABLES, lake_columns
 from msmqwire.spark.schema import SparkColumn
-from msmqwire.spark.source.options import named, parse_networks, parse_object, parsed
+from msmqwire.spark.source.options import named, parse_bool, parse_networks, parse_object, parsed
 from msmqwire.spark.source.planning import SPLIT_SIZE, pack
 
 # A file costs a task as much as reading this many bytes
@@ -66,7 +66,10 @@ class LakeRead:
         table = values.get("table", "topology")
         if table not in ALL_TABLES:
             raise ValueError(f"table={table!r} is not one of {', '.join(ALL_TABLES)}")
-        selection = Selection(values.get("since"), values.get("until"), values.get("addresses", ()))
+        skip_damaged = values.get("ignore_corrupt_files", False)
+        selection = Selection(
+            values.get("since"), values.get("until"), values.get("addresses", ()), skip_damaged=skip_damaged
+        )
         selection.check(table)
         storage = {name: str(value) for name, value in values.get("storage_options", {}).items()}
         return cls(values["lake"], table, values.get("run"), selection, storage)
@@ -86,6 +89,7 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
     "since": parse_time,
     "until": parse_time,
     "addresses": parse_networks,
+    "ignoreCorruptFiles": parse_bool,
     "storageOptions": parse_object,
 }
 
@@ -108,7 +112,7 @@ class LakeReader(Sent, DataSourceReader):
         """The files that each task reads, at most 64 MiB of them together."""
         options = self.options
         store = open_lake(options.lake, options.storage_options)
-        scan = LakeScan.of(store, options.table, options.selection.conditions(), run=options.run)
+        scan = options.selection.scan(store, options.table, options.run)
         tasks = pack(scan.files, SPLIT_SIZE, _OPEN_COST)
         return [LakePartition(replace(scan, files=tuple(files))) for files in tasks]
 
