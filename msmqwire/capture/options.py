@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import operator
 import re
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_network
@@ -29,6 +30,11 @@ BLOCK_SIZE = 2 << 20
 #: Where a batch costs as much as a thousand of its rows: they are grouped, or written.
 LARGE_BLOCK_SIZE = 4 << 20
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_DISTANCE = re.compile(r"-(\d+(?:\.\d+)?)([dhms])")
+_UNITS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
+_CLOCK = re.compile(r"(\d\d?):(\d\d)(?::(\d\d))?")
+_SECOND = 1_000_000_000
+_DAY = 86400 * _SECOND
 
 
 class ReadKeywords(TypedDict, total=False):
@@ -44,6 +50,7 @@ class ReadKeywords(TypedDict, total=False):
     dictionaries: bool
     strict: bool
     copies: bool
+    storage_options: Mapping[str, Any]
     limits: StreamLimits
     file_limits: FileLimits
     block_size: int
@@ -90,6 +97,8 @@ class ReadOptions:
     copies : bool
         Read a packet at each interface of pcapng where it was captured. By default it is read at the first: packets
         with the same number (``epb_packetid``), as ``etl2pcapng`` writes for each component that ``pktmon`` watches.
+    storage_options : mapping
+        Keyword arguments of the file system of a URI, as pyarrow or fsspec has them; ``repr`` does not show them.
     limits : StreamLimits
         The memory that TCP reassembly may use.
     file_limits : FileLimits
@@ -129,6 +138,7 @@ class ReadOptions:
     dictionaries: bool = True
     strict: bool = False
     copies: bool = False
+    storage_options: Mapping[str, Any] = field(default_factory=dict, repr=False, hash=False)  # they have secrets
     limits: StreamLimits = field(default_factory=StreamLimits)
     file_limits: FileLimits = field(default_factory=FileLimits)
     block_size: int = BLOCK_SIZE
@@ -151,6 +161,8 @@ class ReadOptions:
                 raise TypeError(f"{name}={value!r} must be {wanted}")
         if self.addresses is None:
             raise TypeError("addresses=None must be addresses")
+        if not isinstance(self.storage_options, Mapping):
+            raise TypeError("storage_options must be a mapping")
         put("ports", None if self.ports is None else _ports_by_transport(self.ports))
         put("packets", None if self.packets is None else _packet_kinds(self.packets))
         put("addresses", tuple(map(parse_network, _names(self.addresses))))
@@ -184,6 +196,43 @@ class ReadOptions:
         if options is None:
             return cls(**keywords)
         return replace(options, **keywords) if keywords else options  # type: ignore[arg-type] # wide types, as __init__
+
+    @classmethod
+    def from_strings(
+        cls,
+        strings: Mapping[str, str],
+        first_time: Callable[[], int | None] | None = None,
+        **keywords: Unpack[ReadKeywords],
+    ) -> ReadOptions:
+        """The options that are given as text, as the command line and Spark have them.
+
+        Parameters
+        ----------
+        strings : mapping of str to str
+            The text of ``ports`` (``1801,2000-2010`` or ``all``), ``addresses`` (separated by commas), ``since`` and
+            ``until`` (ISO 8601; a time of day, ``08:10``; a distance from now, ``-2h``), ``guid``, ``copies`` and
+            ``strict`` (``true`` or ``false``), and ``storage_options`` (a JSON object). Names may be written as in
+            Spark: ``storageOptions``.
+        first_time : callable, optional
+            When the captures begin: a time of day is on that day, in UTC. If it returns None, there is nothing to read.
+        **keywords
+            Other fields.
+
+        Raises
+        ------
+        ValueError
+            A field cannot be given as text, or has a value that it cannot have; the message begins with both. Or it is
+            a time of day, and when the captures begin is unknown.
+        """
+        values = parse_strings(strings, _PARSERS)
+        for name in ("since", "until"):
+            if isinstance(clock := values.get(name), timedelta):
+                if first_time is None:
+                    raise ValueError("a time of day needs the day when the capture begins: give the date")
+                first = first_time()
+                seconds = int(clock.total_seconds())
+                values[name] = None if first is None else first // _DAY * _DAY + seconds * _SECOND
+        return cls(**{**keywords, **values})
 
 
 # Quick to check: a capture of a few packets is read in less than a millisecond
@@ -227,6 +276,28 @@ def parse_time(text: str) -> int:
     return _in_range(found, repr(text))
 
 
+def parse_moment(text: str) -> int | timedelta:
+    """Nanoseconds since 1970 of a time in ISO 8601, or of a distance from now (``-2h``); or a time of day (``08:10``).
+
+    Raises
+    ------
+    ValueError
+        The text is none of these.
+    """
+    if distance := _DISTANCE.fullmatch(text):
+        return time_ago(float(distance[1]) * _UNITS[distance[2]])
+    if clock := _CLOCK.fullmatch(text):
+        hours, minutes, seconds = (int(part or 0) for part in clock.groups())
+        if hours < 24 and minutes < 60 and seconds < 60:
+            return timedelta(hours=hours, minutes=minutes, seconds=seconds)
+    try:
+        return parse_time(text)
+    except ValueError as error:
+        raise ValueError(
+            f"{error}; other forms are a time of day, as in 08:10, and a distance from now, as in -2h"
+        ) from None
+
+
 def _in_range(time: int, shown: str) -> int:
     if not -(1 << 63) <= time < 1 << 63:
         raise ValueError(f"{shown} is not between the years 1678 and 2262, the range of capture times")
@@ -235,12 +306,12 @@ def _in_range(time: int, shown: str) -> int:
 
 def time_ago(seconds: float) -> int:
     """Nanoseconds since 1970 of the moment that many seconds before now."""
-    return time.time_ns() - int(seconds * 1_000_000_000)
+    return time.time_ns() - int(seconds * _SECOND)
 
 
 def time_text(time: int) -> str:
     """The time that ``parse_time`` reads back, from nanoseconds since 1970: UTC with all nine digits."""
-    seconds, below = divmod(time, 1_000_000_000)
+    seconds, below = divmod(time, _SECOND)
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{below:09}Z"
 
 
@@ -288,6 +359,64 @@ def parse_network(text: str) -> str:
     except ValueError:
         raise ValueError(f"{text!r} is neither an address nor a network, as in 10.20.1.25 or 2001:db8::/32") from None
     return text
+
+
+def parse_networks(text: str) -> tuple[str, ...]:
+    """Addresses and networks, separated by commas."""
+    return tuple(parse_network(item.strip()) for item in text.split(","))
+
+
+def parse_bool(text: str) -> bool:
+    """A truth value as Spark writes it."""
+    if text.lower() not in ("true", "false"):
+        raise ValueError(f"{text!r} is neither true nor false")
+    return text.lower() == "true"
+
+
+def parse_object(text: str) -> dict[str, Any]:
+    """A JSON object."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        value = None
+    if not isinstance(value, dict):
+        # The text may contain a secret
+        raise ValueError('(not shown) is not a JSON object, as in {"endpoint_override": "http://localhost:9000"}')
+    return value
+
+
+# The fields of ``ReadOptions`` that can be given as text, and the function that parses each
+_PARSERS: dict[str, Callable[[str], Any]] = {
+    "ports": parse_ports,
+    "addresses": parse_networks,
+    "since": parse_moment,
+    "until": parse_moment,
+    "copies": parse_bool,
+    "strict": parse_bool,
+    "guid": str.lower,
+    "storage_options": parse_object,
+}
+
+
+def parse_strings(strings: Mapping[str, str], parsers: Mapping[str, Callable[[str], Any]]) -> dict[str, Any]:
+    """The values of options by their names in snake_case; they may be given in camelCase, as Spark has them.
+
+    Raises
+    ------
+    ValueError
+        There is no such option, or it has a value that it cannot have; the message begins with both.
+    """
+    values = {}
+    for given, text in strings.items():
+        name = re.sub("[A-Z]", lambda match: f"_{match[0].lower()}", given)
+        parse = parsers.get(given) or parsers.get(name)
+        if parse is None:
+            raise ValueError(f"{given}: no such option; there are {', '.join(parsers)}")
+        try:
+            values[name] = parse(text.strip())
+        except ValueError as error:
+            raise ValueError(f"{given}={error}") from None
+    return values
 
 
 def _names(names: Iterable[str]) -> tuple[str, ...]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterator
+import stat
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 from msmqwire.capture._state import resume_at_end, resume_reader, stop_at
@@ -12,6 +13,7 @@ from msmqwire.capture.checkpoint import Checkpoint
 from msmqwire.capture.files._blocks import Block, Pool
 from msmqwire.capture.files._captured import CapturedFramesReader
 from msmqwire.capture.files._file_reader import FileReader
+from msmqwire.capture.files.listing import STANDARD_INPUT
 from msmqwire.capture.files.sources import CapturedFrames, OpenFile, Source, UnopenedFile, files_of
 from msmqwire.capture.frames._selection import PayloadSelection
 from msmqwire.capture.options import DEFAULT_PACKETS, ReadKeywords, ReadOptions
@@ -123,7 +125,7 @@ class Capture(ClosingIterator[Block]):
         self._part = Part(
             options.resume, options.stop, final=options.final, reading=repr(reading) if reassembles else None
         )
-        self._files = self._part.files(list(files_of(source)))
+        self._files = self._part.files(list(files_of(source, options.storage_options)))
         if reassembles:
             self._part.begin(self._streams)
         self._file: OpenFile | CapturedFrames | None = None
@@ -368,6 +370,27 @@ def open(source: Source, options: ReadOptions | None = None, **keywords: Unpack[
         file of the source, or inside a file that can only be read from its beginning.
     """
     return Capture(source, ReadOptions.of(options, keywords, unused=("guid", "dictionaries", "strict", "jobs")))
+
+
+def first_time(files: Sequence[str]) -> int | None:
+    """When the first of these captures begins, in nanoseconds since 1970; None if no frame in it has a time.
+
+    Raises
+    ------
+    ValueError
+        It is standard input or another pipe, which can be read only once.
+    """
+    file = files[0]
+    if file == STANDARD_INPUT or (os.path.exists(file) and stat.S_ISFIFO(os.stat(file).st_mode)):
+        raise ValueError(
+            "a time of day needs the day when the capture begins, which a pipe does not tell: give the date"
+        )
+    with Capture(file, ReadOptions(ports=range(1 << 16), block_size=1 << 16), table=FRAMES) as blocks:
+        for block in blocks:
+            times = block.capture["time"][block.capture.is_valid("time")]
+            if len(times):
+                return int(times[0])
+    return None
 
 
 def checkpoints(

@@ -5,12 +5,11 @@ from __future__ import annotations
 import argparse
 import math
 import os
-import re
 import sys
 import uuid
 from collections import Counter
 from collections.abc import Callable, Sequence
-from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from msmqwire.cli.console import CommandError, describe_error, say
@@ -21,10 +20,6 @@ from msmqwire.wire.ports import PING_PORT
 if TYPE_CHECKING:
     from msmqwire.capture.options import ReadOptions
 
-_DISTANCE = re.compile(r"-(\d+(?:\.\d+)?)([dhms])")
-_UNITS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
-_CLOCK = re.compile(r"(\d\d?):(\d\d)(?::(\d\d))?")
-_DAY = 86_400_000_000_000
 _REFUSALS_SHOWN = 3
 
 
@@ -96,40 +91,16 @@ def add_selection(parser: argparse.ArgumentParser) -> None:
 def read_options(options: argparse.Namespace, files: Sequence[str], **others: Any) -> ReadOptions:
     """How to read captures, as ``add_selection`` and other options say; times of day are of the first of ``files``."""
     from msmqwire.capture import ReadOptions
+    from msmqwire.capture.reader import first_time
 
+    strings = {name: getattr(options, name, None) for name in ("ports", "since", "until")}
+    strings["addresses"] = ",".join(getattr(options, "addresses", ()))
     try:
-        since, until = (_of_day(time, files) for time in (options.since, options.until))
-        return ReadOptions(
-            ports=options.ports,
-            addresses=options.addresses,
-            since=since,
-            until=until,
-            copies=options.copies,
-            **others,
-        )
+        given = {name: text for name, text in strings.items() if text}
+        begins = partial(first_time, files) if files else None
+        return ReadOptions.from_strings(given, begins, copies=getattr(options, "copies", False), **others)
     except ValueError as error:
         raise CommandError(str(error)) from None
-
-
-def _of_day(time: int | timedelta | None, files: Sequence[str]) -> int | None:
-    """A moment; a time of day is on the day, in UTC, of the first frame of the first file."""
-    if time is None or isinstance(time, int):
-        return time
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    from msmqwire.capture.frame_table import FrameReader
-
-    if files[0] == "-":
-        raise ValueError(
-            "a time of day needs the day when the capture begins, which a pipe does not tell: give the date"
-        )
-    with FrameReader(files[0], block_size=1 << 16) as frames:
-        times = (time for batch in frames for time in pc.cast(batch["time"], pa.int64()).to_pylist())
-        first = next((time for time in times if time is not None), None)
-    if first is None:
-        return None
-    return first // _DAY * _DAY + int(time.total_seconds()) * 1_000_000_000
 
 
 def add_expected(parser: argparse.ArgumentParser) -> None:
@@ -211,43 +182,25 @@ def host_name(text: str) -> str:
     return text
 
 
-def _read_option(parse: str, what: str) -> Callable[[str], Any]:
-    """The type of an argument that ``capture.options`` parses."""
+def _text(parser: str, what: str) -> Callable[[str], str]:
+    """The type of an argument whose text this function of ``capture.options`` parses, for ``ReadOptions``."""
 
-    def convert(text: str) -> Any:
+    def check(text: str) -> str:
         from msmqwire.capture import options
 
         try:
-            return getattr(options, parse)(text)
+            getattr(options, parser)(text)
         except ValueError as error:
             raise argparse.ArgumentTypeError(str(error)) from None
+        return text
 
-    convert.__doc__ = f"{what}, as the library reads it."
-    return convert
-
-
-ports = _read_option("parse_ports", "Ports")
-network = _read_option("parse_network", "An address or a network")
-_iso_moment = _read_option("parse_time", "A moment")
+    check.__doc__ = f"The text of {what}."
+    return check
 
 
-def moment(text: str) -> int | timedelta:
-    """A moment: in ISO 8601, or by its distance from now (-2h); or a time of day (08:10)."""
-    if distance := _DISTANCE.fullmatch(text):
-        from msmqwire.capture.options import time_ago
-
-        return time_ago(float(distance[1]) * _UNITS[distance[2]])
-    if clock := _CLOCK.fullmatch(text):
-        hours, minutes, seconds = (int(part or 0) for part in clock.groups())
-        if hours < 24 and minutes < 60 and seconds < 60:
-            return timedelta(hours=hours, minutes=minutes, seconds=seconds)
-    try:
-        found: int = _iso_moment(text)
-    except argparse.ArgumentTypeError as error:
-        raise argparse.ArgumentTypeError(
-            f"{error}; other forms are a time of day, as in 08:10, and a distance from now, as in -2h"
-        ) from None
-    return found
+ports = _text("parse_ports", "ports")
+network = _text("parse_network", "an address or a network")
+moment = _text("parse_moment", "a moment")
 
 
 def parse_guid(text: str) -> uuid.UUID:

@@ -28,7 +28,7 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING
 
-from msmqwire.cli.arguments import add_ports, add_quiet, column_names, days, hours
+from msmqwire.cli.arguments import add_ports, add_quiet, column_names, days, hours, read_options
 from msmqwire.cli.console import CommandError, optional, printable, say
 from msmqwire.cli.progress import capture_progress
 from msmqwire.cli.spark_session import with_spark
@@ -106,7 +106,7 @@ def _run(options: argparse.Namespace, spark: SparkSession) -> int:
                 options.lake,
                 tables=options.tables,
                 mode="FAILFAST" if options.failfast else "PERMISSIVE",
-                ports=options.ports,
+                ports=read_options(options, ()).ports,
                 compression=options.compression,
                 digest=options.digest,
                 recursive=options.recursive,

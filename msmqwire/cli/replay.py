@@ -28,7 +28,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from msmqwire.cli.arguments import add_copies, add_format, add_ports, add_quiet, moment
+from msmqwire.cli.arguments import add_copies, add_format, add_ports, add_quiet, moment, read_options
 from msmqwire.cli.console import optional, print_json, printable, say
 from msmqwire.cli.counts import report
 from msmqwire.cli.enterprise import add_directory, open_directory
@@ -55,7 +55,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     add_format(parser, ("table", "json"), "table")
     add_quiet(parser)
     # All rows are read
-    parser.set_defaults(jobs=DECODING_THREADS, addresses=(), since=None, until=None)
+    parser.set_defaults(jobs=DECODING_THREADS)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -64,9 +64,10 @@ def run(options: argparse.Namespace) -> int:
     from msmqwire.notification.replay import COLUMNS, replay
 
     inputs = Inputs(options, "notifications")
+    at = read_options(argparse.Namespace(until=options.at), inputs.captures).until
     directory = None if options.directory is None else open_directory(options.directory)
     with inputs.rows({"notifications": (*COLUMNS, "stream_offset")}) as (rows, counts):
-        found = replay(_in_order(rows) if options.lake else _batches(rows), at=options.at, directory=directory)
+        found = replay(_in_order(rows) if options.lake else _batches(rows), at=at, directory=directory)
     verdicts = _print(options, found.queues, directory)
     status = report(*counts(), quiet=options.quiet)
     if not options.quiet:

@@ -28,6 +28,7 @@ from msmqwire.capture import TABLES, ReadOptions
 from msmqwire.capture.files.listing import SourceFile, find_files
 from msmqwire.capture.files.remote import StorageOptions
 from msmqwire.capture.files.sources import shown_name
+from msmqwire.capture.options import Ports
 from msmqwire.capture.parquet import Compression
 from msmqwire.capture.stats import FrameCounts
 from msmqwire.errors import CaptureError, counted
@@ -154,7 +155,7 @@ def run(
     *,
     tables: Iterable[str] = tuple(TABLES),
     mode: PipelineMode = "PERMISSIVE",
-    ports: Iterable[int] | None = None,
+    ports: Ports | None = None,
     compression: Compression = "snappy",
     recursive: bool = False,
     storage_options: StorageOptions | None = None,
@@ -181,7 +182,7 @@ def run(
         together: those of a table that is left out here are gone from the lake.
     mode : {"PERMISSIVE", "FAILFAST"}
         Report what cannot be decoded or read, in the lake and in the summary, or fail and commit nothing.
-    ports : iterable of int, optional
+    ports : iterable of int, or mapping of transports to iterables of int; optional
         Ports whose payloads belong; those of each table's protocol by default. Datagrams of such a port are rows of
         every table that is read from datagrams.
     compression : str
@@ -237,15 +238,14 @@ def run(
 
 
 def _options(
-    tables: Iterable[str], mode: str, ports: Iterable[int] | None, storage_options: StorageOptions | None
+    tables: Iterable[str], mode: str, ports: Ports | None, storage_options: StorageOptions | None
 ) -> ScanOptions:
     if mode == "DROPMALFORMED":
         raise ValueError("mode='DROPMALFORMED': a lake keeps an account of every payload; filter on fault when reading")
     return ScanOptions(
         tuple(table.lower() for table in ((tables,) if isinstance(tables, str) else tables)),
         mode,  # type: ignore[arg-type] # checked there
-        ReadOptions(ports=ports, guid="text"),
-        dict(storage_options or {}),
+        ReadOptions(ports=ports, guid="text", storage_options=storage_options or {}),
     )
 
 

@@ -23,8 +23,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import greatest, least, xxhash64
 
 from msmqwire.capture import ReadOptions
-from msmqwire.capture.files.listing import find_files, open_source
-from msmqwire.capture.files.remote import StorageOptions
+from msmqwire.capture.files.listing import find_files
 from msmqwire.capture.files.sources import CapturedFrames, shown_name
 from msmqwire.capture.frame_table import FrameReader
 from msmqwire.capture.options import ReadKeywords
@@ -69,11 +68,15 @@ class _Job(Sent):
             It is not a capture or, in mode FAILFAST, parts of it cannot be read.
         """
         number = self.captures.index(part.file)
-        ports = self.options.scan.payloads.ports
-        with (
-            open_source(part.file, self.options.storage_options) as source,
-            FrameReader(source, ports=ports, resume=part.resume, stop=part.stop) as frames,
-        ):
+        options = self.options.scan.payloads
+        with FrameReader(
+            part.file,
+            ports=options.ports,
+            copies=options.copies,
+            storage_options=options.storage_options,
+            resume=part.resume,
+            stop=part.stop,
+        ) as frames:
             for batch in frames:
                 yield pa.record_batch(
                     {
@@ -123,7 +126,6 @@ def read_streams(
     mode: Mode = "PERMISSIVE",
     recursive: bool = False,
     split_size: int | str | None = None,
-    storage_options: StorageOptions | None = None,
     partitions: int | None = None,
     **keywords: Unpack[ReadKeywords],
 ) -> DataFrame:
@@ -141,7 +143,7 @@ def read_streams(
     table : {"messages", "notifications", "sessions", "topology"}
     options : ReadOptions, optional
         What to read from the captures; ``columns`` also gives the order of the columns.
-    mode, recursive, split_size, storage_options
+    mode, recursive, split_size
         As the options of the data source.
     partitions : int, optional
         The number of partitions into which frames are shuffled; default: Spark's. All frames between two hosts are in
@@ -165,16 +167,16 @@ def read_streams(
     several = (sources,) if isinstance(sources, (str, os.PathLike)) else tuple(sources)
     paths = tuple(os.fspath(one) for one in several)
     read = ReadOptions.of(options or ReadOptions(guid="text"), keywords, unused=("packets", "resume", "stop", "final"))
-    scan = ScanOptions((table,), mode, read, storage_options or {})
+    scan = ScanOptions((table,), mode, read)
     chosen = _chosen(scan)
     size = parse_size(split_size) if isinstance(split_size, str) else split_size
     source = SourceOptions(paths, scan, recursive=recursive, split_size=size)
-    found = (find_files(one, recursive=recursive, storage_options=storage_options) for one in paths)
+    found = (find_files(one, recursive=recursive, storage_options=read.storage_options) for one in paths)
     files = list({file.name: file for group in found for file in group}.values())
     if not files:
         raise FileNotFoundError("no capture was named")
     # Checkpoints between frames need no state of streams: without ports there is none
-    tasks = tasks_of(files, replace(source, scan=replace(scan, read=ReadOptions(ports=(), guid="text"))))
+    tasks = tasks_of(files, replace(source, scan=replace(scan, read=ReadOptions.of(read, {"ports": ()}))))
     job = _Job(tuple(tasks), tuple(file.name for file in files), source, chosen)
     pair = xxhash64(least("src", "dst"), greatest("src", "dst"))
     frames = map_in_arrow(spark.range(0, len(tasks), 1, len(tasks)), job.take, _FRAMES).withColumn("pair", pair)

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from msmqwire import capture
+from msmqwire.capture import ReadOptions
 from msmqwire.capture.files import remote
 from msmqwire.capture.files.listing import SourceFile, find_files, open_source
 from tests.spark.captures import ROOT
@@ -128,6 +129,23 @@ def test_names_are_meant_as_they_stand(store: ObjectStore) -> None:
         assert file.read() == LOCAL.read_bytes()
 
 
+def test_captures_are_read_with_storage_options(store: ObjectStore) -> None:
+    """By every function that reads captures, also from checkpoint to checkpoint."""
+    uri = store.put("read/local.pcap", LOCAL)
+    here, there = LOCAL, ReadOptions(storage_options=store.options)
+    for name in (uri, "s3://captures/read", "s3://captures/read/*.pcap"):
+        assert payloads(name, options=there) == payloads(here)
+    assert (
+        capture.read_table(uri, options=there)
+        .to_pandas()
+        .drop(columns="file")
+        .equals(capture.read_table(here).to_pandas().drop(columns="file"))
+    )
+    first, *_ = capture.checkpoints(uri, 300, there)
+    assert 0 < first.offset < LOCAL.stat().st_size
+    assert [*payloads(uri, stop=first, options=there), *payloads(uri, resume=first, options=there)] == payloads(here)
+
+
 def test_links(tree: Path) -> None:
     """One that leads nowhere is for whoever reads it to complain of; folders below are not searched through links."""
     (tree / "day=2" / "loop").symlink_to(tree)
@@ -179,8 +197,8 @@ def test_file_systems_that_are_not_there(source: str, options: dict[str, Any], m
         find_files(source, storage_options=options)
 
 
-def payloads(source: object) -> list[bytes]:
-    with capture.open(source) as blocks:  # type: ignore[arg-type]
+def payloads(source: object, **options: Any) -> list[bytes]:
+    with capture.open(source, **options) as blocks:  # type: ignore[arg-type]
         return [bytes(payload) for block in blocks for payload in block.payloads if payload is not None]
 
 

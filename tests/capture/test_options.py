@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import os
 import pickle
 import re
 from collections import Counter
@@ -8,6 +9,7 @@ from dataclasses import fields
 from datetime import UTC, datetime
 from operator import add
 from pathlib import Path
+from time import time_ns
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,7 @@ import pytest
 from msmqwire import capture
 from msmqwire.capture.frames._frame import REASONS
 from msmqwire.capture.options import ReadKeywords, ReadOptions, parse_ports, ports_text
+from msmqwire.capture.reader import first_time
 from msmqwire.capture.tcp._streams import StreamTable
 from tests.capture import build
 from tests.capture.build import segment
@@ -144,6 +147,86 @@ def test_options_and_keywords() -> None:
         assert not list(blocks)
     with capture.open(PATH, options, ports={1801}) as blocks:
         assert {block.capture.columns for block in blocks} == {("frame",)}
+
+
+def test_options_as_text() -> None:
+    strings = {
+        "ports": "1801, 2000-2001",
+        "addresses": "10.20.1.0/24, 2001:db8::1",
+        "since": "2024-03-04",
+        "until": "2024-03-04T08:00+01:00",
+        "guid": "TEXT",
+        "copies": "True",
+        "strict": "false",
+        "storageOptions": '{"region": "eu-west-1"}',
+    }
+    midnight = 1_709_510_400_000_000_000
+    assert ReadOptions.from_strings(strings, jobs=2) == ReadOptions(
+        ports=[1801, 2000, 2001],
+        addresses=["10.20.1.0/24", "2001:db8::1"],
+        since=midnight,
+        until=midnight + 7 * 3600 * 10**9,
+        guid="text",
+        copies=True,
+        storage_options={"region": "eu-west-1"},
+        jobs=2,
+    )
+    assert ReadOptions.from_strings({"storage_options": '{"a": 1}'}).storage_options == {"a": 1}
+    assert ReadOptions.from_strings({}) == ReadOptions()
+
+
+@pytest.mark.parametrize(
+    ("strings", "message"),
+    [
+        ({"port": "1801"}, "^port: no such option; there are ports, addresses, since, until, copies, strict, guid"),
+        ({"ports": "1801;53"}, "^ports='1801;53' is not a list of ports"),
+        ({"addresses": "10.0.0.1, site"}, "^addresses='site' is neither an address nor a network"),
+        ({"since": "noon"}, "^since='noon' is not an ISO 8601 time.*; other forms are a time of day"),
+        ({"until": "08:10"}, "^a time of day needs the day when the capture begins: give the date"),
+        ({"copies": "1"}, "^copies='1' is neither true nor false"),
+        ({"guid": "hex"}, "^guid='hex' is not one of"),
+        ({"storageOptions": '{"key": "secret"'}, r"^storageOptions=\(not shown\) is not a JSON object"),
+        ({"since": "2024-03-04", "until": "2024-03-04"}, "^until must be later than since"),
+    ],
+)
+def test_text_that_is_no_option(strings: dict[str, str], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        ReadOptions.from_strings(strings)
+
+
+def test_times_as_text(tmp_path: Path) -> None:
+    """A time of day is on the day of the first frame, whatever its port; a pipe is not read for that."""
+    day = 1_709_510_400_000_000_000
+    frames = (build.plain(b"other", 53, 53), day - 10**9), (build.plain(b"one"), day + 10**9)
+    path = tmp_path / "x.pcap"
+    path.write_bytes(build.pcap([]) + b"".join(build.pcap_record(frame, time=at) for frame, at in frames))
+    given = {"since": "23:59:59", "until": "23:59:59"}
+    for name, text in given.items():
+        options = ReadOptions.from_strings({name: text}, lambda: first_time([str(path)]))
+        assert getattr(options, name) == day - 10**9
+    path.write_bytes(build.pcap([]))
+    assert ReadOptions.from_strings({"since": "08:10"}, lambda: first_time([str(path)])).since is None
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for name in ("-", str(pipe)):
+        with pytest.raises(ValueError, match="begins, which a pipe does not tell: give the date"):
+            first_time([name])
+    before = time_ns()
+    ago = ReadOptions.from_strings({"since": "-1.5h"}).since
+    assert ago is not None
+    assert before - 5400 * 10**9 <= ago <= time_ns() - 5400 * 10**9
+
+
+def test_storage_options_are_kept_and_not_shown() -> None:
+    options = ReadOptions(storage_options={"secret_key": "wJalrXUtnFEMI"})
+    assert "wJalr" not in f"{options!r} {options}"
+    assert pickle.loads(pickle.dumps(options)).storage_options == options.storage_options
+    assert hash(options) == hash(ReadOptions())
+    assert options != ReadOptions()
+    values: list[Any] = [None, "a=b", [("a", "b")]]
+    for value in values:
+        with pytest.raises(TypeError, match="storage_options must be a mapping"):
+            ReadOptions(storage_options=value)
 
 
 @pytest.mark.parametrize(

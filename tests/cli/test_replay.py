@@ -80,6 +80,8 @@ def test_at_a_time() -> None:
     assert queue["exists"] is False
     assert len(queues(SESSION, "--at", "2024-03-04T09:02:01+01:00")) == 2
     assert len(queues(SESSION, "--at", "2024-03-05")) == 2
+    assert queues(SESSION, "--at", "08:02") == []
+    assert len(queues(SESSION, "--at", "8:02:01")) == 2
     for text in ("yesterday", "2024-13-01", "2024-03-04T08:02:00.0123456789Z", "", "2024-03-04T08:02+99:00"):
         assert "is not an ISO 8601 time" in refused("replay", SESSION, f"--at={text}")
 

@@ -35,7 +35,12 @@ def test_every_option_in_any_spelling() -> None:
     scan = options.scan
     assert (scan.tables, scan.mode, scan.read.guid) == (("messages",), "FAILFAST", "binary")
     assert scan.read == ReadOptions(
-        ports=[1801, 2801], addresses=["10.20.1.0/24", "2001:db8::1"], since=midnight, until=midnight + 1, guid="binary"
+        ports=[1801, 2801],
+        addresses=["10.20.1.0/24", "2001:db8::1"],
+        since=midnight,
+        until=midnight + 1,
+        guid="binary",
+        storage_options={"region": "eu-west-1"},
     )
 
 

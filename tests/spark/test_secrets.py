@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from msmqwire.capture import ReadOptions
 from msmqwire.spark.lake.captures import identify
 from msmqwire.spark.lake.storage import Storage
 from msmqwire.spark.lake.tasks import Decoding, SourceCalls
@@ -24,11 +25,17 @@ OPTIONS = {"secret_key": SECRET}
 @pytest.mark.parametrize(
     "shown",
     [
-        ScanOptions(storage_options=OPTIONS),
+        ReadOptions(storage_options=OPTIONS),
+        ScanOptions(read=ReadOptions(guid="text", storage_options=OPTIONS)),
         SourceOptions.of({"path": "captures", "storageOptions": f'{{"secret_key": "{SECRET}"}}'}),
         Storage.of("s3://lake", OPTIONS),
         SourceCalls(identify, OPTIONS),
-        Decoding(Storage.of("s3://lake", OPTIONS), ScanOptions(storage_options=OPTIONS), "snappy", "done"),
+        Decoding(
+            Storage.of("s3://lake", OPTIONS),
+            ScanOptions(read=ReadOptions(guid="text", storage_options=OPTIONS)),
+            "snappy",
+            "done",
+        ),
     ],
     ids=lambda shown: type(shown).__name__,
 )

@@ -15,12 +15,13 @@ import pytest
 from pyspark.errors import PythonException
 from pyspark.sql import DataFrame, SparkSession
 
-from msmqwire import mqqb
+from msmqwire import capture, mqqb
 from msmqwire.spark.schema import convert
 from msmqwire.spark.source.scan import ScanOptions
 from msmqwire.spark.streams import read_streams
 from tests.capture import build
 from tests.capture.stream_oracle import FIN, SYN
+from tests.capture.test_copies import trace
 from tests.effort import long_cases
 from tests.spark.captures import ROOT
 from tests.spark.rows import as_dicts, read_table
@@ -184,6 +185,14 @@ def test_columns_and_sources_are_those_asked_for(spark: SparkSession, many: list
 def test_large_captures_are_read_in_parts(spark: SparkSession, many: list[str]) -> None:
     assert max(Path(file).stat().st_size for file in many) > 60_000
     assert found(read_streams(spark, many, split_size="30k", partitions=2)) == serial(many, "messages")
+
+
+def test_copies_are_read_on_request(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "trace.pcapng"
+    path.write_bytes(trace([build.plain(bytes(50))]))
+    for copies in (False, True):
+        wanted = capture.read_table(path, copies=copies).to_table().num_rows
+        assert read_streams(spark, path, "topology", copies=copies).count() == wanted == (3 if copies else 1)
 
 
 def test_failfast_ends_the_job(spark: SparkSession, many: list[str], tmp_path: Path) -> None:

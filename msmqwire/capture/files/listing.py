@@ -7,7 +7,6 @@ import glob
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import IO, TYPE_CHECKING
@@ -163,19 +162,6 @@ def is_compressed(name: str, storage_options: StorageOptions | None = None) -> b
     """
     with open_source(name, storage_options) as file:
         return form_of(file.read(LONGEST_MAGIC)) is not None
-
-
-@contextmanager
-def opened(names: Iterable[str], storage_options: StorageOptions | None = None) -> Iterator[list[str | IO[bytes]]]:
-    """Files of ``find_files`` as sources for ``capture.open``, which opens local files by their names.
-
-    Raises
-    ------
-    OSError
-        A file on another machine cannot be opened.
-    """
-    with ExitStack() as stack:
-        yield [stack.enter_context(open_source(name, storage_options)) if "://" in name else name for name in names]
 
 
 def local_path(source: str) -> str:

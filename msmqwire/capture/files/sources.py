@@ -6,7 +6,7 @@ import io
 import os
 import select
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import pairwise
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -190,7 +190,7 @@ class UnopenedFile(NamedTuple):
     open: Callable[[FileLimits], OpenFile | CapturedFrames]
 
 
-def files_of(source: Source) -> Iterator[UnopenedFile]:
+def files_of(source: Source, storage_options: Mapping[str, Any]) -> Iterator[UnopenedFile]:
     """The files of a name, binary file object, CapturedFrames, or a list of these, in this order.
 
     Raises
@@ -199,19 +199,20 @@ def files_of(source: Source) -> Iterator[UnopenedFile]:
         As of ``listing.files_at``.
     """
     if isinstance(source, str | os.PathLike | CapturedFrames) or hasattr(source, "read") or hasattr(source, "readinto"):
-        yield from _one(source)
+        yield from _one(source, storage_options)
     else:
         for item in source:
-            yield from _one(item)
+            yield from _one(item, storage_options)
 
 
-def _one(item: Any) -> Iterator[UnopenedFile]:
+def _one(item: Any, storage_options: Mapping[str, Any]) -> Iterator[UnopenedFile]:
     if isinstance(item, str | os.PathLike):
         name = os.fsdecode(item)
         if name == STANDARD_INPUT:
             yield _given(name, sys.stdin.buffer)
         else:
-            yield from (UnopenedFile(shown_name(one), partial(_opened, one)) for one in _names(name))
+            for one in _names(name, storage_options):
+                yield UnopenedFile(shown_name(one), partial(_opened, one, storage_options))
     elif isinstance(item, CapturedFrames):
         yield UnopenedFile(item.name, lambda _: item)
     elif hasattr(item, "read") or hasattr(item, "readinto"):
@@ -223,17 +224,17 @@ def _one(item: Any) -> Iterator[UnopenedFile]:
         raise TypeError(f"a capture is a path, a glob or a binary file, not {type(item).__name__}")
 
 
-def _names(name: str) -> list[str]:
+def _names(name: str, storage_options: Mapping[str, Any]) -> list[str]:
     try:
-        return [file.name for file in files_at(name)]
+        return [file.name for file in files_at(name, storage_options=storage_options)]
     except FileNotFoundError as error:
         if error.filename != name:
             raise
         return [name]  # a file that is gone need not be opened: reading may resume after it
 
 
-def _opened(name: str, limits: FileLimits) -> OpenFile:
-    return OpenFile(name, open_source(name), ours=True, limits=limits)
+def _opened(name: str, storage_options: Mapping[str, Any], limits: FileLimits) -> OpenFile:
+    return OpenFile(name, open_source(name, storage_options), ours=True, limits=limits)
 
 
 def _given(name: str, file: Any) -> UnopenedFile:

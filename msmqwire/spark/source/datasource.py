@@ -62,7 +62,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from msmqwire.capture.files.listing import check_paths, opened
+from msmqwire.capture.files.listing import check_paths
 from msmqwire.errors import CaptureError
 from msmqwire.spark.executors import Sent, sent
 from msmqwire.spark.schema import SparkColumn, struct_type
@@ -224,9 +224,8 @@ class MsmqReader(Sent, DataSourceReader):
         for part in parts:
             scan = Scan(options.scan, {options.table: self.columns})
             try:
-                with opened(part.files, options.storage_options) as sources:
-                    for _, batch in scan.rows(sources, resume=part.resume, stop=part.stop):
-                        yield batch
+                for _, batch in scan.rows(part.files, resume=part.resume, stop=part.stop):
+                    yield batch
             except (CaptureError, OSError) as error:
                 # FAILFAST does not ignore malformed frames. A capture that was read to be split has changed since, or
                 # the captures that follow would be left out.

@@ -13,12 +13,12 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from msmqwire.capture.options import parse_time
+from msmqwire.capture.options import ReadOptions, parse_bool, parse_strings
 from msmqwire.spark.executors import Sent
 from msmqwire.spark.lake.scanning import LakeScan, Selection, open_lake
 from msmqwire.spark.lake.schemas import ALL_TABLES, lake_columns
 from msmqwire.spark.schema import SparkColumn
-from msmqwire.spark.source.options import named, parse_bool, parse_networks, parse_object, parsed
+from msmqwire.spark.source.options import named
 from msmqwire.spark.source.planning import SPLIT_SIZE, pack
 
 # A file costs a task as much as reading this many bytes
@@ -62,16 +62,16 @@ class LakeRead:
         """
         if {"path", "paths"} & {name.lower() for name in options}:
             raise ValueError("lake and a path: a lake is read with load() alone")
-        values = parsed(named(options, _PARSERS, of=" of a lake"), _PARSERS)
+        given = named(options, (*_PARSERS, *_OF_READING), of=" of a lake")
+        values = parse_strings({name: given[name] for name in given if name in _PARSERS}, _PARSERS)
+        read = ReadOptions.from_strings({name: given[name] for name in given if name in _OF_READING})
         table = values.get("table", "topology")
         if table not in ALL_TABLES:
             raise ValueError(f"table={table!r} is not one of {', '.join(ALL_TABLES)}")
         skip_damaged = values.get("ignore_corrupt_files", False)
-        selection = Selection(
-            values.get("since"), values.get("until"), values.get("addresses", ()), skip_damaged=skip_damaged
-        )
+        selection = Selection(read.since, read.until, read.addresses, skip_damaged=skip_damaged)
         selection.check(table)
-        storage = {name: str(value) for name, value in values.get("storage_options", {}).items()}
+        storage = {name: str(value) for name, value in read.storage_options.items()}
         return cls(values["lake"], table, values.get("run"), selection, storage)
 
 
@@ -81,17 +81,14 @@ def _number(text: str) -> int:
     return int(text)
 
 
-#: The options of a read of a lake, as documented, and the function that parses each.
+# The options of a read of a lake, and the function that parses each; ReadOptions parses the others
 _PARSERS: dict[str, Callable[[str], Any]] = {
     "lake": str,
     "table": str.lower,
     "run": _number,
-    "since": parse_time,
-    "until": parse_time,
-    "addresses": parse_networks,
     "ignoreCorruptFiles": parse_bool,
-    "storageOptions": parse_object,
 }
+_OF_READING = ("since", "until", "addresses", "storageOptions")
 
 
 @dataclass(frozen=True)

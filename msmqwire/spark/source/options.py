@@ -16,9 +16,9 @@ from msmqwire import capture
 from msmqwire.capture import ReadOptions
 from msmqwire.capture.files.listing import SourceFile, find_files, is_compressed, local_path
 from msmqwire.capture.files.remote import StorageOptions
-from msmqwire.capture.options import parse_network, parse_ports, parse_time
+from msmqwire.capture.options import parse_bool, parse_strings, parse_time
 from msmqwire.errors import CaptureError
-from msmqwire.spark.schema import GUID_FORMS, SparkColumn, SparkGuid
+from msmqwire.spark.schema import SparkColumn
 from msmqwire.spark.source.scan import ScanOptions
 
 # The key under which a table of a catalog keeps its options: in the metadata of its first column
@@ -161,15 +161,10 @@ class SourceOptions:
         for name in options:
             if name.lower() in _INSTEAD:
                 raise ValueError(f"{name}: no such option; {_INSTEAD[name.lower()]}")
-        given = named(options, _PARSERS, ignored=("path", "paths"))
-        values = parsed(given, _PARSERS)
-        read = {name: values.pop(name) for name in _OF_READING if name in values}
-        scan = ScanOptions(
-            (values.pop("table", "topology"),),
-            values.pop("mode", "PERMISSIVE"),
-            ReadOptions(**{"guid": "text", **read}),
-            values.pop("storage_options", {}),
-        )
+        given = named(options, (*OPTIONS, "storageOptions"), ignored=("path", "paths"))
+        values = parse_strings({name: given[name] for name in given if name in _PARSERS}, _PARSERS)
+        read = ReadOptions.from_strings({name: given[name] for name in given if name in OF_READING}, guid="text")
+        scan = ScanOptions((values.pop("table", "topology"),), values.pop("mode", "PERMISSIVE"), read)
         return cls(paths, scan, given={name: given[name] for name in OPTIONS if name in given}, **values)
 
 
@@ -188,23 +183,6 @@ def named(
         if name.lower() not in (*names, *ignored):
             raise ValueError(f"{name}: no such option{of}; there are {', '.join(known)}")
     return {names[name.lower()]: value for name, value in options.items() if name.lower() in names}
-
-
-def parsed(given: Mapping[str, str], parsers: Mapping[str, Callable[[str], Any]]) -> dict[str, Any]:
-    """The values of options, by their names in snake_case.
-
-    Raises
-    ------
-    ValueError
-        An option has a value that it cannot have; the message begins with both.
-    """
-    values = {}
-    for name, text in given.items():
-        try:
-            values[re.sub("[A-Z]", lambda match: f"_{match[0].lower()}", name)] = parsers[name](text.strip())
-        except ValueError as error:
-            raise ValueError(f"{name}={error}") from None
-    return values
 
 
 def is_lake(options: Mapping[str, str]) -> bool:
@@ -248,19 +226,6 @@ def parse_paths(text: str) -> tuple[str, ...]:
     return tuple(paths)
 
 
-def parse_networks(text: str) -> tuple[str, ...]:
-    """Addresses and networks, separated by commas."""
-    return tuple(parse_network(item.strip()) for item in text.split(","))
-
-
-def parse_guid(text: str) -> SparkGuid:
-    """A form of GUIDs."""
-    for form in GUID_FORMS:
-        if text.lower() == form:
-            return form
-    raise ValueError(f"{text!r} is not one of {', '.join(map(repr, GUID_FORMS))}")
-
-
 def parse_glob(text: str) -> str:
     """A glob as Python has it; in those of Spark's own sources braces have alternatives, which would match no file."""
     if "{" in text.replace("[{]", ""):
@@ -268,13 +233,6 @@ def parse_glob(text: str) -> str:
             f"{text!r}: a glob has no alternatives in braces; '*.pcap*' matches pcap and pcapng, '[{{]' a brace"
         )
     return text
-
-
-def parse_bool(text: str) -> bool:
-    """A truth value as Spark writes it."""
-    if text.lower() not in ("true", "false"):
-        raise ValueError(f"{text!r} is neither true nor false")
-    return text.lower() == "true"
 
 
 def parse_size(text: str) -> int:
@@ -292,28 +250,12 @@ def parse_limit(text: str) -> int:
     raise ValueError(f"{text!r} leaves nothing to read")
 
 
-def parse_object(text: str) -> dict[str, Any]:
-    """A JSON object."""
-    try:
-        value = json.loads(text)
-    except ValueError:
-        value = None
-    if not isinstance(value, dict):
-        # The text may contain a secret
-        raise ValueError('(not shown) is not a JSON object, as in {"endpoint_override": "http://localhost:9000"}')
-    return value
-
-
-#: The options as documented, and the function that parses each.
+#: The fields of ReadOptions among the options, which it parses.
+OF_READING = ("ports", "copies", "addresses", "since", "until", "guid", "storageOptions")
+# The other options, and the function that parses each
 _PARSERS: dict[str, Callable[[str], Any]] = {
     "table": str.lower,
-    "ports": parse_ports,
-    "copies": parse_bool,
-    "addresses": parse_networks,
-    "since": parse_time,
-    "until": parse_time,
     "mode": str.upper,
-    "guid": parse_guid,
     "recursive": parse_bool,
     "pathGlobFilter": parse_glob,
     "modifiedAfter": parse_time,
@@ -321,11 +263,8 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
     "ignoreCorruptFiles": parse_bool,
     "sequence": parse_bool,
     "splitSize": parse_size,
-    "storageOptions": parse_object,
     "maxBytesPerTrigger": parse_limit,
     "failOnDataLoss": parse_bool,
 }
-# The fields of ReadOptions among them
-_OF_READING = ("ports", "addresses", "since", "until", "copies", "guid")
 #: The options that an offset of a stream notes: storageOptions have secrets.
-OPTIONS = tuple(name for name in _PARSERS if name != "storageOptions")
+OPTIONS = tuple(name for name in ("table", *OF_READING, *list(_PARSERS)[1:]) if name != "storageOptions")

@@ -12,7 +12,7 @@ from typing import Protocol, TypeVar
 from pyspark.sql.datasource import InputPartition
 
 from msmqwire.capture import Checkpoint, checkpoints
-from msmqwire.capture.files.listing import SourceFile, is_compressed, opened
+from msmqwire.capture.files.listing import SourceFile, is_compressed
 from msmqwire.capture.files.sources import shown_name
 from msmqwire.errors import CaptureError
 from msmqwire.spark.source.options import SourceOptions
@@ -160,10 +160,7 @@ def split(files: Sequence[SourceFile], size: int, options: SourceOptions) -> lis
     shown = [shown_name(name) for name in names]
     *begins, total = accumulate((file.size for file in files), initial=0)
     even_size = max(-(-total // max(-(-total // size), 1)), 1)
-    with (
-        opened(names, options.storage_options) as sources,
-        checkpoints(sources, even_size, options.scan.payloads) as found,
-    ):
+    with checkpoints(names, even_size, options.scan.payloads) as found:
         parts = []
         resume, first, begin = None, 0, 0
         for stop in found:

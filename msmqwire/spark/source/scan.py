@@ -22,7 +22,6 @@ from msmqwire.capture import (
     read_tables,
     table_options,
 )
-from msmqwire.capture.files.listing import open_source
 from msmqwire.capture.files.remote import StorageOptions
 from msmqwire.capture.files.sources import Source
 from msmqwire.columns.display import payload_shown
@@ -47,14 +46,11 @@ class ScanOptions:
         Keep rows with a fault, end the job at the first one, or drop them.
     read : ReadOptions
         What to read from the captures; ``guid`` is ``text`` or ``binary``.
-    storage_options : mapping
-        Keyword arguments of the file systems of URIs, as for ``files.open_source``.
     """
 
     tables: tuple[str, ...] = ("topology",)
     mode: Mode = "PERMISSIVE"
     read: ReadOptions = field(default_factory=lambda: ReadOptions(guid="text"))
-    storage_options: StorageOptions = field(default_factory=dict, repr=False)  # they have secrets
 
     def __post_init__(self) -> None:
         if not self.tables:
@@ -65,6 +61,11 @@ class ScanOptions:
         if self.mode not in MODES:
             raise ValueError(f"mode={self.mode!r} is not one of {', '.join(MODES)}")
         self.columns(self.tables[0])
+
+    @property
+    def storage_options(self) -> StorageOptions:
+        """Keyword arguments of the file systems of URIs."""
+        return self.read.storage_options
 
     def columns(self, table: str) -> tuple[SparkColumn, ...]:
         """All columns of a table, the capture columns first."""
@@ -149,8 +150,11 @@ class Scan:
         place = {"frame": frame, "stream_offset": offset}
         with (
             suppress(OSError, CaptureError),  # the displayed name may not be the file's, and the file may be gone
-            open_source(file, self.options.storage_options) as opened,
-            capture.open(opened, table_options(table, ports=self.options.read.ports), columns=[*place]) as blocks,
+            capture.open(
+                file,
+                table_options(table, ports=self.options.read.ports, storage_options=self.options.storage_options),
+                columns=[*place],
+            ) as blocks,
         ):
             for block in blocks:
                 rows = block.capture.to_arrow().to_pylist()
