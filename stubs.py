@@ -78,6 +78,8 @@ def function(node: Any, indent: str) -> str:
     parameters = [parameter(each) for each in node.args]
     if node.num_kwonly_args:
         parameters.insert(len(parameters) - node.num_kwonly_args, "*")
+    if node.starstar_arg:
+        parameters.append(f"**{node.starstar_arg.name}: {shown(node.starstar_arg.annotation)}")
     begin = f"{indent}def {node.name.replace('__cinit__', '__init__')}("
     end = f") -> {shown(node.return_type_annotation)}: ..."
     line = begin + ", ".join(parameters) + end

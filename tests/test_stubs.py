@@ -66,6 +66,7 @@ def test_the_public_classes_have_a_signature() -> None:
         ("cdef class A:\n    @property\n    def x(self) -> int: ...", "    x: Final[int]"),
         ("cdef class A:\n    if False:\n        @overload\n        def f(self) -> int: ...", "    @overload"),
         ("def f(x: int = FULL, *, y: int) -> int: ...", "def f(x: int = ..., *, y: int) -> int: ..."),
+        ("def f(**x: int) -> int: ...", "def f(**x: int) -> int: ..."),
         ("if False:\n    from re import Match\n\ndef f() -> Match: ...", "from re import Match"),
     ],
 )

@@ -23,9 +23,12 @@ from msmqwire.capture.stats import CaptureStats
 from msmqwire.capture.tcp._packets import PACKET_KINDS
 from msmqwire.capture.tcp._streams import StreamTable
 from msmqwire.columns import Table
+from msmqwire.columns.data_frames import pandas_frame, polars_frame, python_rows
 from msmqwire.errors import CaptureError
 
 if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
     import pyarrow as pa
 
 # An empty capture: it stands for a file that was already read to its end
@@ -96,6 +99,60 @@ class ArrowReader(ClosingIterator["pa.RecordBatch"]):
 
         rows: Any = pa.RecordBatchReader.from_batches(self.schema, iter(self))
         return rows.__arrow_c_stream__(requested_schema)
+
+    def to_arrow(self) -> pa.Table:
+        """The rows that are left, in memory.
+
+        Raises
+        ------
+        RuntimeError
+            The rows were read.
+        """
+        import pyarrow as pa
+
+        return pa.Table.from_batches(iter(self), self.schema)
+
+    def to_pylist(self) -> list[dict[str, Any]]:
+        """All rows as dicts by the names of the columns, GUIDs and times as text.
+
+        Raises
+        ------
+        RuntimeError
+            Rows were read.
+        """
+        return python_rows(self._with_text_guids())
+
+    def to_pandas(self, **options: Any) -> pd.DataFrame:
+        """All rows as a DataFrame of pandas, GUIDs as text.
+
+        A column of uint64 with nulls is of pandas' UInt64, unless an option says otherwise: other numbers with nulls
+        are floats, which have 53 bits.
+
+        Parameters
+        ----------
+        **options
+            Those of ``pyarrow.Table.to_pandas``.
+
+        Raises
+        ------
+        RuntimeError
+            Rows were read.
+        """
+        return pandas_frame(self._with_text_guids(), options)
+
+    def to_polars(self) -> pl.DataFrame:
+        """All rows as a DataFrame of polars, GUIDs as text.
+
+        Raises
+        ------
+        RuntimeError
+            Rows were read.
+        """
+        return polars_frame(self._with_text_guids())
+
+    def _with_text_guids(self) -> pa.Table:
+        """All rows with GUIDs as text."""
+        return self.to_arrow()
 
 
 class Capture(ClosingIterator[Block]):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Mapping
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 
@@ -21,8 +21,6 @@ from msmqwire.columns._batch import take_rows
 from msmqwire.errors import require
 
 if TYPE_CHECKING:
-    import pandas as pd
-    import polars as pl
     import pyarrow as pa
 
     from msmqwire.capture.files._blocks import Block
@@ -169,8 +167,8 @@ class TablesReader(ClosingIterator[tuple[str, "pa.RecordBatch"]]):
 class TableReader(ArrowReader):
     """The rows of one table, a record batch for each block of a capture; a context manager that closes its files.
 
-    It is an Arrow stream that ``pyarrow.table``, polars and DuckDB read, and has ``to_table``, ``to_pandas`` and
-    ``to_polars``. Rows are read once: to read them again raises ``RuntimeError``.
+    It is an Arrow stream that ``pyarrow.table``, polars and DuckDB read, and has ``to_arrow``, ``to_pylist``,
+    ``to_pandas`` and ``to_polars``. Rows are read once: to read them again raises ``RuntimeError``.
 
     Attributes
     ----------
@@ -215,73 +213,12 @@ class TableReader(ArrowReader):
 
         return pa.schema([self._table.schema.field(name) for name in self._names])
 
-    def to_table(self) -> pa.Table:
-        """The rows that are left, in memory.
-
-        Raises
-        ------
-        RuntimeError
-            The rows were read.
-        """
-        import pyarrow as pa
-
-        return pa.Table.from_batches(iter(self), self.schema)
-
-    def to_pandas(self, **options: Any) -> pd.DataFrame:
-        """All rows as a DataFrame of pandas, GUIDs as text.
-
-        A column of uint64 with nulls is of pandas' UInt64, unless an option says otherwise: other numbers with nulls
-        are floats, which have 53 bits.
-
-        Parameters
-        ----------
-        **options
-            Those of ``pyarrow.Table.to_pandas``.
-
-        Raises
-        ------
-        RuntimeError
-            Rows were read.
-        """
-        require("pandas", "to_pandas")
-        import pandas as pd
-        import pyarrow as pa
-
-        table = self._with_text_guids()
-        wide = []
-        if not options.keys() & {"types_mapper", "integer_object_nulls"}:
-            wide = [name for name in table.schema.names if table.schema.field(name).type == pa.uint64()]
-        exact = {
-            name: table[name].to_pandas(types_mapper=lambda _: pd.UInt64Dtype())
-            for name in wide
-            if table[name].null_count
-        }
-        frame: pd.DataFrame = table.to_pandas(**options)
-        for name, values in exact.items():
-            frame[name] = values
-        return frame
-
-    def to_polars(self) -> pl.DataFrame:
-        """All rows as a DataFrame of polars, GUIDs as text.
-
-        Raises
-        ------
-        RuntimeError
-            Rows were read.
-        """
-        require("polars", "to_polars")
-        import polars as pl
-
-        found = pl.from_arrow(self._with_text_guids())
-        assert isinstance(found, pl.DataFrame)
-        return found
-
     def _with_text_guids(self) -> pa.Table:
         if self.rows:
             raise RuntimeError("rows were read with other GUIDs: open the capture again")
         self._table.use_text_guids()
         self.schema = self._ordered_schema()
-        return self.to_table()
+        return self.to_arrow()
 
     def _contents(self) -> str:
         return f"{self.rows:,} rows of {self._table.name}, {len(self.schema)} columns,"

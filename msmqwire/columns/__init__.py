@@ -2,6 +2,7 @@
 
 from msmqwire.columns._batch import Batch
 from msmqwire.columns._buffer import Buffer, allocated_bytes
+from msmqwire.columns._packet import WirePacket
 from msmqwire.columns._payloads import UNFRAMED_BIT, Payloads
 from msmqwire.columns.schema import Column, Table
 from msmqwire.columns.views import AsciiColumn, BytesColumn, FaultEntry, ListColumn, TextColumn, Utf8Column
@@ -19,6 +20,7 @@ __all__ = [
     "Table",
     "TextColumn",
     "Utf8Column",
+    "WirePacket",
     "allocated_bytes",
 ]
 

@@ -41,6 +41,7 @@ cdef class Batch:
     cdef int derive_presence(self, uint32_t bit) except -1
     cdef Buffer payloads_of_rows(self)
     cdef tuple rows_of_payloads(self)
+    cdef object text_table(self, str purpose)
     cdef bint wants(self, str column)
     cdef uint8_t* reserve(self, str path, size_t size) except NULL
     cdef uint8_t* reserve_column(self, str column, size_t size) except? NULL

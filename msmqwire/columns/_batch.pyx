@@ -28,18 +28,23 @@ from msmqwire.wire._format_name cimport FormatName
 import numpy as np
 
 from msmqwire.columns.fields import bytes_needed
-from msmqwire.columns.display import SHOWN_ROWS, html_table, names_shown, python_rows
+from msmqwire.columns.data_frames import pandas_frame, polars_frame, python_rows
+from msmqwire.columns.display import SHOWN_ROWS, html_table, names_shown
 from msmqwire.columns.schema import (
     ADDRESS, ASCII, BOOL, BYTES, FORMAT_NAME, GUID, TEXT, UTF8, Enumeration, Flags, ListOf, StructOf
 )
 from msmqwire.columns.views import (
     FAULT_DTYPE, RELEASED, SPAN_DTYPE, Contents, FaultEntry, ListColumn, TextColumn, Utf8Column
 )
+from msmqwire.errors import require
 from msmqwire.wire.codes import FAULT_NAMES
 
 if False:  # for type checkers: see stubs.py
-    from typing import overload
+    from collections.abc import Iterator
+    from typing import Any, overload
 
+    import pandas as pd
+    import polars as pl
     import pyarrow as pa
     from numpy.typing import NDArray
 
@@ -376,6 +381,49 @@ cdef class Batch:
         cdef ArrowForm form = arrow_form(self, guid, dictionaries)
         cdef Hold hold = Hold(self)
         return record_batch(self.arrow_tree(form), hold, self.table.arrow_schemas, (self.columns, guid, dictionaries))
+
+    def to_pylist(self) -> list[dict[str, Any]]:
+        """The rows as dicts by the names of the columns, GUIDs and times as text; needs pyarrow.
+
+        Raises
+        ------
+        ValueError
+            ``forget_payloads`` has released the payloads.
+
+        Examples
+        --------
+        >>> from msmqwire import mqsd
+        >>> mqsd.decode_batch([bytes.fromhex("00010000") + bytes(48)], columns=["type", "site_id"]).to_pylist()
+        [{'type': 'request', 'site_id': '00000000-0000-0000-0000-000000000000'}]
+        """
+        require("pyarrow", "to_pylist")
+        return python_rows(self.to_arrow(guid="text"))
+
+    def to_pandas(self, **options: Any) -> pd.DataFrame:
+        """The rows as a DataFrame of pandas, GUIDs as text; needs pyarrow.
+
+        A column of uint64 with nulls is of pandas' UInt64, unless an option says otherwise: other numbers with nulls
+        are floats, which have 53 bits.
+
+        Parameters
+        ----------
+        **options
+            Those of ``pyarrow.Table.to_pandas``.
+        """
+        return pandas_frame(self.text_table("to_pandas"), options)
+
+    def to_polars(self) -> pl.DataFrame:
+        """The rows as a DataFrame of polars, GUIDs as text; needs pyarrow."""
+        return polars_frame(self.text_table("to_polars"))
+
+    cdef object text_table(self, str purpose):
+        """The rows as a pyarrow.Table with GUIDs as text."""
+        pa = require("pyarrow", purpose)
+        return pa.Table.from_batches([self.to_arrow(guid="text")])
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """The rows, as ``to_pylist`` has them."""
+        return iter(self.to_pylist())
 
     def __arrow_c_schema__(self) -> object:
         _hold = Hold(self)

@@ -5,6 +5,7 @@ Immutable bytes are not copied: objects of ``bytes`` and ``str``, and Arrow arra
 
 import sys
 from inspect import signature
+from pickle import PickleBuffer
 
 from cpython.buffer cimport PyBuffer_FillInfo, PyObject_CheckBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_GET_SIZE
@@ -24,10 +25,15 @@ from msmqwire.wire._fault cimport TOO_LARGE, Fault, decode_error, set_fault
 
 import numpy as np
 
+from msmqwire.errors import require
+
 if False:  # for type checkers: see stubs.py
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from typing import Any, overload
 
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
     from numpy.typing import ArrayLike, NDArray
     from typing_extensions import Buffer as BytesLike
 
@@ -223,14 +229,53 @@ cdef class Payloads:
             raise TypeError("texts must be many: a list of one, or a column")
         return from_items(texts, texts=True)
 
+    @staticmethod
+    def concat(parts: Iterable[Any]) -> Payloads:
+        """Make Payloads of several, one after the other, not copied.
+
+        Parameters
+        ----------
+        parts
+            Each as for ``of``.
+
+        Examples
+        --------
+        >>> payloads = Payloads(b"abcdef", [0, 2, 6])
+        >>> [bytes(payload) for payload in Payloads.concat([payloads, [b"gh"]])]
+        [b'ab', b'cdef', b'gh']
+        """
+        cdef list all_parts = [Payloads.of(each) for each in parts]
+        cdef Payloads one, joined
+        cdef size_t count = 0
+        cdef size_t i
+        cdef Py_ssize_t nbytes = 0
+        for one in all_parts:
+            count += one.table.count
+            nbytes += one.nbytes
+        cdef Buffer spans = allocate(count * sizeof(Span))
+        cdef Span* span = <Span*>spans.data
+        for one in all_parts:
+            for i in range(one.table.count):
+                span[i] = payload_at(&one.table, i)
+            span += one.table.count
+        joined = payloads_of_spans(<Span*>spans.data, count, nbytes, (spans, all_parts))
+        losses = [one.lost for one in all_parts]
+        if all([lost is None for lost in losses]):
+            return joined
+        none = [np.zeros(len(each), np.uint32) for each in all_parts]
+        known = [zeros if lost is None else lost for lost, zeros in zip(losses, none, strict=True)]
+        return of_incomplete(joined, np.concatenate(known))
+
     def __len__(self) -> int:
         return <Py_ssize_t>self.table.count
 
     def __repr__(self):
         return f"<{len(self)} payloads, {self.nbytes} bytes>"
 
-    def __reduce__(self):
-        return Payloads.of, ([None if payload is None else bytes(payload) for payload in self], None, self.lost)
+    def __reduce_ex__(self, int protocol):
+        """The bytes of all payloads as one buffer, which ``pickle`` of protocol 5 can leave out of the pickle."""
+        data, offsets, nulls = one_buffer(self)
+        return restore_payloads, (PickleBuffer(data) if protocol >= 5 else bytes(data), offsets, nulls, self.lost)
 
     if False:
         @overload
@@ -242,9 +287,7 @@ cdef class Payloads:
         cdef Py_ssize_t start, stop, step, i
         if isinstance(index, slice):
             start, stop, step = index.indices(len(self))
-            if step != 1:
-                raise ValueError("Payloads can be sliced with step 1 only")
-            return part(self, start, max(start, stop))
+            return part(self, start, max(start, stop)) if step == 1 else self.take(np.arange(start, stop, step))
         i = index
         if i < 0:
             i += len(self)
@@ -262,23 +305,31 @@ cdef class Payloads:
 
         Parameters
         ----------
-        rows : array of integers, shape (m,)
+        rows : array of integers, shape (m,), or of bool, shape (n,)
+            The numbers of the rows, or a mask that is true for them.
 
         Raises
         ------
         IndexError
-            There is no such row.
+            There is no such row, or the mask has another length.
         ValueError
-            The rows are something else, such as a mask.
+            The rows are something else.
 
         Examples
         --------
-        >>> [bytes(payload) for payload in Payloads(b"abcdef", [0, 2, 5, 6]).take([2, 0])]
+        >>> payloads = Payloads(b"abcdef", [0, 2, 5, 6])
+        >>> [bytes(payload) for payload in payloads.take([2, 0])]
         [b'f', b'ab']
+        >>> [bytes(payload) for payload in payloads.take([True, False, True])]
+        [b'ab', b'f']
         """
         given = np.asarray(rows)
+        if given.ndim == 1 and given.dtype == bool:
+            if given.size != len(self):
+                raise IndexError(f"a mask of {given.size} rows for {len(self)} payloads")
+            given = np.flatnonzero(given)
         if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
-            raise ValueError("rows must be a one-dimensional array of integers")
+            raise ValueError("rows must be a one-dimensional array of integers, or a mask")
         outside = given[(given < 0) | (given >= len(self))]
         if outside.size:
             raise IndexError(f"payload {outside[0]} of {len(self)}")
@@ -316,6 +367,23 @@ cdef class Payloads:
             target[i] = self.table.lost[i]
         return found
 
+    def to_pylist(self) -> list[bytes | None]:
+        """The payloads as ``bytes``, copied; None for a null."""
+        return [None if payload is None else bytes(payload) for payload in self]
+
+    def to_arrow(self) -> pa.LargeBinaryArray:
+        """The payloads as a pyarrow array of LargeBinary, copied; needs pyarrow."""
+        return require("pyarrow", "to_arrow").array(self)
+
+    def to_pandas(self) -> pd.Series[Any]:
+        """The payloads as a Series of pandas, of ``bytes`` and None."""
+        return require("pandas", "to_pandas").Series(self.to_pylist(), dtype=object)
+
+    def to_polars(self) -> pl.Series:
+        """The payloads as a Series of polars, of binary."""
+        pl = require("polars", "to_polars")
+        return pl.Series(self.to_pylist(), dtype=pl.Binary)
+
     def __arrow_c_schema__(self) -> object:
         return schema_capsule(payload_node(self, empty=True))
 
@@ -323,6 +391,54 @@ cdef class Payloads:
         """The payloads as an Arrow LargeBinary array of its own."""
         cdef ArrowNode node = payload_node(self, empty=False)
         return schema_capsule(node), array_capsule(node, self)
+
+
+cdef tuple one_buffer(Payloads payloads):
+    """All payloads one after the other, their offsets, and the numbers of null ones; copied if not in one buffer."""
+    cdef PayloadTable* table = &payloads.table
+    cdef Buffer joined
+    cdef Window window = Window.__new__(Window)
+    cdef list nulls = []
+    cdef Span span
+    cdef size_t i
+    cdef const uint8_t* start = NULL
+    offsets = np.zeros(len(payloads) + 1, np.int64)
+    cdef int64_t[::1] end = offsets
+    for i in range(table.count):
+        span = payload_at(table, i)
+        end[i + 1] = end[i] + <int64_t>span.size
+        if span.data == NULL:
+            nulls.append(i)
+        elif start == NULL:
+            start = span.data - end[i]
+    window.span.size = <size_t>end[table.count]
+    if table.layout == SPANS or nulls:
+        joined = allocate(window.span.size)
+        for i in range(table.count):
+            span = payload_at(table, i)
+            if span.size:
+                memcpy(joined.data + end[i], span.data, span.size)
+        window.owner, window.span.data = joined, joined.data
+    else:
+        window.owner, window.span.data = payloads.owner, start if start != NULL else EMPTY
+    return memoryview(window), offsets, nulls
+
+
+def restore_payloads(data, offsets, list nulls, lost):
+    """Unpickle payloads."""
+    cdef Payloads payloads = Payloads(data, offsets)
+    cdef Buffer spans
+    cdef Span* span
+    cdef size_t i
+    if nulls:
+        spans = allocate(payloads.table.count * sizeof(Span))
+        span = <Span*>spans.data
+        for i in range(payloads.table.count):
+            span[i] = payload_at(&payloads.table, i)
+        for i in nulls:
+            span[i].data = NULL
+        payloads = payloads_of_spans(span, payloads.table.count, payloads.nbytes, (spans, payloads.owner))
+    return payloads if lost is None else of_incomplete(payloads, lost)
 
 
 cdef Payloads of_incomplete(Payloads payloads, object lost):

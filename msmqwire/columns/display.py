@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from html import escape
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from typing import Any
 
 SHOWN_ROWS = 10
 _SHOWN_COLUMNS = 12
@@ -28,20 +23,6 @@ def payload_shown(payload: memoryview) -> str:
     """The size of a payload and its first bytes."""
     more = " ..." if len(payload) > _SHOWN_BYTES else ""
     return f"{len(payload)} bytes: {payload[:_SHOWN_BYTES].hex(' ', 4)}{more}"
-
-
-def python_rows(table: pa.RecordBatch) -> list[dict[str, Any]]:
-    """The rows as Python has them, and times as text: datetime has no nanoseconds."""
-    columns = [_python_values(column) for column in table.columns]
-    return [dict(zip(table.schema.names, row, strict=True)) for row in zip(*columns, strict=True)]
-
-
-def _python_values(column: Any) -> list[Any]:
-    if not str(column.type).startswith("timestamp[ns"):
-        values: list[Any] = column.to_pylist()
-        return values
-    times = column.cast("int64").to_pylist()
-    return [None if time is None else f"{np.datetime64(time, 'ns')}Z" for time in times]
 
 
 def html_table(caption: str, rows: Sequence[Mapping[str, Any]]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -79,7 +80,7 @@ LASTING = Contents()
 
 @dataclass(frozen=True, eq=False)
 class ListColumn:
-    """A list a row: the items of row ``i`` are ``values[offsets[i]:offsets[i + 1]]``.
+    """A list a row: the items of row ``i`` are ``values[offsets[i]:offsets[i + 1]]``; ``[i]`` is a list of them.
 
     Attributes
     ----------
@@ -102,19 +103,42 @@ class ListColumn:
         ValueError
             The batch was overwritten after the column was taken.
         """
-        items = _python_values(self.values)
-        offsets = self.offsets.tolist()
+        return self._lists(0, len(self))
+
+    def __getitem__(self, row: int) -> list[Any]:
+        """The list of one row, as ``to_pylist`` has it.
+
+        Raises
+        ------
+        ValueError
+            The batch was overwritten after the column was taken.
+        """
+        (found,) = self._lists(start := range(len(self))[row], start + 1)
+        return found
+
+    def __iter__(self) -> Iterator[list[Any]]:
+        return iter(self.to_pylist())
+
+    def _lists(self, start: int, end: int) -> list[list[Any]]:
+        """The lists of the rows from ``start`` to ``end``."""
+        offsets = self.offsets[start : end + 1].tolist()
+        self._contents.check()  # before offsets are used, which may be those of other rows
+        items = _python_values(self.values, offsets[0], offsets[-1])
         self._contents.check()
-        return [items[start:end] for start, end in pairwise(offsets)]
+        return [items[first - offsets[0] : last - offsets[0]] for first, last in pairwise(offsets)]
 
 
-def _python_values(values: Any) -> list[Any]:
+def _python_values(values: Any, start: int, end: int) -> list[Any]:
+    """The values from ``start`` to ``end`` of a column or of the members of one."""
     if isinstance(values, dict):
-        members = {name: _python_values(each) for name, each in values.items()}
+        members = {name: _python_values(each, start, end) for name, each in values.items()}
         return [dict(zip(members, each, strict=True)) for each in zip(*members.values(), strict=True)]
     if isinstance(values, np.ndarray):
-        return [row.tobytes() for row in values] if values.ndim == 2 else values.tolist()
-    found: list[Any] = values.to_pylist()
+        part = values[start:end]
+        return [row.tobytes() for row in part] if part.ndim == 2 else part.tolist()
+    if isinstance(values, ListColumn):
+        return values._lists(start, end)
+    found: list[Any] = values._python(start, end)
     return found
 
 
@@ -164,10 +188,14 @@ class SpanColumn:
 
     def to_pylist(self) -> list[Any]:
         """All values as Python has them, str or bytes; None where the payload is null. A missing value is empty."""
-        places = [each.tolist() for each in self.places(np.arange(len(self)))]
+        return self._python(0, len(self))
+
+    def _python(self, start: int, end: int) -> list[Any]:
+        """The values from ``start`` to ``end``."""
+        places = [each.tolist() for each in self.places(np.arange(start, end))]
         return [
-            None if (payload := self._payload(owner)) is None else self._value(payload[start : start + length])
-            for owner, start, length in zip(*places, strict=True)
+            None if (payload := self._payload(owner)) is None else self._value(payload[first : first + length])
+            for owner, first, length in zip(*places, strict=True)
         ]
 
     def _payload(self, owner: int) -> memoryview | None:
@@ -249,7 +277,11 @@ class Utf8Column:
 
     def to_pylist(self) -> list[str]:
         """All values as strings; that of a null is empty."""
-        return [self.text(index) for index in range(len(self))]
+        return self._python(0, len(self))
+
+    def _python(self, start: int, end: int) -> list[str]:
+        """The values from ``start`` to ``end``."""
+        return [self.text(index) for index in range(start, end)]
 
     def __repr__(self) -> str:
         return f"<Utf8Column of {len(self)} values>"

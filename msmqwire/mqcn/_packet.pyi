@@ -7,9 +7,10 @@ import builtins
 
 from typing_extensions import Buffer
 
+from msmqwire.columns._packet import WirePacket
 from msmqwire.mqcn.values import NotificationBody, Object, Operation, PropertyValue
 
-class NotificationUpdate:
+class NotificationUpdate(WirePacket):
     def __init__(
         self,
         *,
@@ -31,7 +32,7 @@ class NotificationUpdate:
     def __eq__(self, other: builtins.object) -> bool: ...
     def __hash__(self) -> int: ...
 
-class ChangeNotificationMessage:
+class ChangeNotificationMessage(WirePacket):
     def __init__(
         self,
         version: Literal[1, 2],

@@ -7,6 +7,7 @@ from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint32_t
 from libc.string cimport memset
 
+from msmqwire.columns._packet cimport WirePacket
 from msmqwire.columns._payloads cimport hold_payload
 from msmqwire.mqcn._kernel cimport (
     COUNT_AT, DISCARDABLE, HEADER_SIZE, IDS_AT, MAX_NAME_UNITS, MAX_PROPERTIES, MAX_UPDATES, NEVER_WRITTEN, NO_COLUMNS,
@@ -44,7 +45,7 @@ cdef tuple violation_names(uint32_t violations):
 cdef bytes NO_UPDATE = bytes(SMALLEST_UPDATE)
 
 
-cdef class NotificationUpdate:
+cdef class NotificationUpdate(WirePacket):
     """One change to one object: [MS-MQCN] 2.2.6.
 
     An update compares, hashes, prints and pickles as a value, without its Reserved bytes.
@@ -225,7 +226,7 @@ def restore_update(bytes data, uint32_t violations):
     return update
 
 
-cdef class ChangeNotificationMessage:
+cdef class ChangeNotificationMessage(WirePacket):
     """A Change Notification Message: [MS-MQCN] 2.2.4.
 
     A message compares, hashes, prints and pickles as a value. It keeps the bytes it was decoded from alive.

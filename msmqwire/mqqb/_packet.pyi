@@ -6,6 +6,7 @@ from uuid import UUID
 
 from typing_extensions import Buffer
 
+from msmqwire.columns import WirePacket
 from msmqwire.formatname import FormatName
 from msmqwire.mqqb.groups import (
     Acknowledgment,
@@ -22,7 +23,7 @@ Transport = Literal["unknown", "udp", "tcp"]
 READABLE: frozenset[str]
 SESSION_READABLE: tuple[str, ...]
 
-class MessagePacket:
+class MessagePacket(WirePacket):
     violations: Final[tuple[str, ...]]
     def __eq__(self, other: object) -> bool: ...
     def __hash__(self) -> int: ...

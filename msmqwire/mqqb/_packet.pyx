@@ -13,6 +13,7 @@ from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint32_t
 from libc.string cimport memcpy, memset
 
+from msmqwire.columns._packet cimport WirePacket
 from msmqwire.columns._payloads cimport hold_payload
 from msmqwire.mqqb._kernel cimport HAS_ACKNOWLEDGED, KIND, Packet, blank_sections, clear_packet, read_base_header
 from msmqwire.mqqb.framing cimport BASE_HEADER_SIZE, FLAG_INTERNAL, NOT_A_PACKET, frame_packet
@@ -64,7 +65,7 @@ cdef enum:
     RESERVED_SECURITY_FLAGS = 0xF000
 
 
-cdef class MessagePacket:
+cdef class MessagePacket(WirePacket):
     """The base class of all packets.
 
     A packet compares, hashes, prints and pickles as a value; reserved bytes and padding are not part of it. It keeps

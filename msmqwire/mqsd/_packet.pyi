@@ -8,11 +8,12 @@ from numpy.typing import NDArray
 from typing_extensions import Buffer
 import numpy as np
 
+from msmqwire.columns._packet import WirePacket
 from msmqwire.mqsd.values import DirectoryServiceServer
 
 TransportName = Literal["unknown", "udp", "ipx"]
 
-class TopologyPacket:
+class TopologyPacket(WirePacket):
     version: Final[int]
     reserved: Final[int]
     trailing: Final[memoryview | None]

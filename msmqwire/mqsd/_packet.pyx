@@ -8,6 +8,7 @@ from libc.stdint cimport uint8_t, uint32_t
 from libc.string cimport memcpy, memset
 
 from msmqwire.columns._convert cimport TextSpan
+from msmqwire.columns._packet cimport WirePacket
 from msmqwire.columns._payloads cimport hold_payload
 from msmqwire.mqsd._kernel cimport (
     CONNECTED_NETWORK_MASK_AT, CORRELATION_ID_AT, ENTERPRISE_ID_AT, HAS_REQUEST, HAS_TRAILING, IPX_NETWORKS,
@@ -51,7 +52,7 @@ NO_COLUMNS.ipx = NULL
 # --- Packets ---
 
 
-cdef class TopologyPacket:
+cdef class TopologyPacket(WirePacket):
     """The base class of requests and replies: [MS-MQSD] 2.2.1.
 
     A packet compares, hashes, prints and pickles as a value, of which the bytes after its last field are no part. It

@@ -25,7 +25,7 @@ SESSION = EXAMPLES / "message-session.pcap"
 
 
 def rows(path: Path = OTHER, table: str = "topology", **options: Any) -> list[dict[str, Any]]:
-    return capture.read_table(path, table, guid="text", **options).to_table().to_pylist()
+    return capture.read_table(path, table, guid="text", **options).to_arrow().to_pylist()
 
 
 @pytest.mark.parametrize(("path", "table"), [(OTHER, "topology"), (SESSION, "notifications"), (SESSION, "messages")])
@@ -43,7 +43,7 @@ def test_guids_are_text_in_data_frames(path: Path, table: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "read", [list, pa.table, pl.DataFrame, capture.TableReader.to_table, capture.TableReader.to_pandas]
+    "read", [list, pa.table, pl.DataFrame, capture.TableReader.to_arrow, capture.TableReader.to_pandas]
 )
 def test_rows_that_were_read_are_an_error(read: Any) -> None:
     reader = capture.read_table(OTHER)
@@ -62,7 +62,7 @@ def test_payloads_that_were_read_are_an_error() -> None:
 def test_reading_may_pause() -> None:
     reader = capture.read_table(OTHER, block_size=4096)
     first = next(iter(reader))
-    assert len(first) + len(reader.to_table()) == 10
+    assert len(first) + len(reader.to_arrow()) == 10
 
 
 def test_columns_come_in_the_requested_order() -> None:

@@ -382,7 +382,7 @@ def test_importing_it_needs_no_pyarrow() -> None:
 
 def test_no_captures_have_no_rows() -> None:
     """A list of files may be empty; nothing of it has been read before."""
-    assert capture.read_table([]).to_table().num_rows == 0
+    assert capture.read_table([]).to_arrow().num_rows == 0
     assert capture.read_table([]).to_pandas().empty
     assert pa.table(capture.read_table([])).num_rows == 0
     assert list(iter(capture.open([]))) == []

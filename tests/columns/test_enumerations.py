@@ -168,7 +168,7 @@ def test_connections_name_the_file_of_their_segments() -> None:
     """Also one of a file before the last, whose rows come when the capture ends."""
     files = [str(FRAMES.with_name(name)) for name in ("local-site.pcap", "message-session.pcap")]
     with capture.read_table(files, "connections", columns=["file", "outcome"]) as reader:
-        rows = {row["file"]: row["outcome"] for row in reader.to_table().to_pylist()}
+        rows = {row["file"]: row["outcome"] for row in reader.to_arrow().to_pylist()}
     assert rows == dict(zip(files, ("silent", "closed"), strict=True))
 
 

@@ -264,7 +264,7 @@ def test_rows_that_payloads_do_not_have() -> None:
     for rows in ([3], [-1], np.array([1 << 32]), np.array([-(1 << 32)]), np.array([1 << 63], np.uint64)):
         with pytest.raises(IndexError, match="of 3"):
             payloads.take(rows)
-    for wrong in ([True, False, True], [0.5], [[0, 1]], 1, "1"):
+    for wrong in ([0.5], [[0, 1]], 1, "1"):
         with pytest.raises(ValueError, match="integers"):
             payloads.take(wrong)
 

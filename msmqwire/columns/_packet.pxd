@@ -1,0 +1,5 @@
+"""What all packets do as values."""
+
+
+cdef class WirePacket:
+    pass
