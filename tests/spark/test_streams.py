@@ -191,7 +191,7 @@ def test_copies_are_read_on_request(spark: SparkSession, tmp_path: Path) -> None
     path = tmp_path / "trace.pcapng"
     path.write_bytes(trace([build.plain(bytes(50))]))
     for copies in (False, True):
-        wanted = capture.read_table(path, copies=copies).to_table().num_rows
+        wanted = capture.read_table(path, copies=copies).to_arrow().num_rows
         assert read_streams(spark, path, "topology", copies=copies).count() == wanted == (3 if copies else 1)
 
 
