@@ -21,12 +21,23 @@ __all__ = [
     "SessionError",
 ]
 
+#: Characters that a terminal may obey instead of show, as the inside of a bracket expression: controls of C0 and C1,
+#: line and paragraph separators, marks that change the direction of writing.
+UNPRINTABLE = "\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"
+
 _SHOWN_CHARACTERS = 40  # of a name, before the offending character
 
 
 def counted(number: int, one: str, many: str = "") -> str:
     """A number and its noun, in the singular or the plural."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def printable(text: str) -> str:
+    """The text with U+FFFD in place of characters that could control a terminal."""
+    import re
+
+    return re.sub(f"[{UNPRINTABLE}\ud800-\udfff]", "\ufffd", text)
 
 
 def similar(word: str, known: Iterable[str]) -> list[str]:

@@ -11,18 +11,14 @@ from collections.abc import Iterable, Sequence
 from types import ModuleType
 from typing import Any, TextIO
 
-from msmqwire.errors import MsmqWireError, require, similar
+from msmqwire.errors import MsmqWireError, printable, require, similar
 
-#: Characters that a terminal may obey instead of show, as the inside of a bracket expression: controls of C0 and C1,
-#: line and paragraph separators, marks that change the direction of writing.
-UNPRINTABLE = "\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"
 #: Characters without a shape, which can hide or divide text, as the inside of a bracket expression:
 #: soft hyphens, zero widths, byte order marks, invisible operators, tags.
 INVISIBLE = (
     "\xad\u034f\u115f\u1160\u17b4\u17b5\u180e\u200b\u2060-\u2064\u206a-\u206f\u3164\ufeff\uffa0\U000e0000-\U000e007f"
 )
 _INVISIBLE = re.compile(f"[{INVISIBLE}]")
-_UNPRINTABLE = re.compile(f"[{UNPRINTABLE}\ud800-\udfff]")
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -70,11 +66,6 @@ class ClosedOutput(io.TextIOBase):
     def write(self, text: str) -> int:
         """Raise a CommandError."""
         raise CommandError("standard output is closed")
-
-
-def printable(text: str) -> str:
-    """The text with U+FFFD in place of characters that could control a terminal."""
-    return _UNPRINTABLE.sub("\ufffd", text)
 
 
 def visible(text: str) -> str:

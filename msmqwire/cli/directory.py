@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from msmqwire.cli.arguments import add_format, add_output
-from msmqwire.cli.console import CommandError, print_json, printable, say
+from msmqwire.cli.console import CommandError, print_json, say
 from msmqwire.cli.enterprise import add_directory, is_url, open_directory
 from msmqwire.cli.parser import Parser
 from msmqwire.cli.target import open_target
-from msmqwire.errors import counted
+from msmqwire.errors import counted, printable
 
 
 def add(parser: argparse.ArgumentParser) -> None:

@@ -25,11 +25,11 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from msmqwire.cli.arguments import add_format, add_quiet, guid, port, seconds
-from msmqwire.cli.console import CommandError, json_line, optional, printable, say
+from msmqwire.cli.console import CommandError, json_line, optional, say
 from msmqwire.cli.progress import countdown
 from msmqwire.cli.signals import run_until_stopped
 from msmqwire.cli.target import open_target, standard_output
-from msmqwire.errors import counted
+from msmqwire.errors import counted, printable
 from msmqwire.wire.guids import NIL
 from msmqwire.wire.ports import DISCOVERY_PORT
 

@@ -22,7 +22,8 @@ import argparse
 import dataclasses
 
 from msmqwire.cli.arguments import add_format
-from msmqwire.cli.console import CommandError, did_you_mean, print_json, printable
+from msmqwire.cli.console import CommandError, did_you_mean, print_json
+from msmqwire.errors import printable
 
 
 def add(parser: argparse.ArgumentParser) -> None:

@@ -9,7 +9,8 @@ from datetime import datetime
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
 
-from msmqwire.cli.console import json_line, printable
+from msmqwire.cli.console import json_line
+from msmqwire.errors import printable
 
 if TYPE_CHECKING:
     from msmqwire.cli.target import Sink

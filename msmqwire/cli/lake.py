@@ -33,8 +33,8 @@ from contextlib import suppress
 from datetime import date
 
 from msmqwire.cli.arguments import hours, network
-from msmqwire.cli.console import CommandError, optional, printable, say
-from msmqwire.errors import counted
+from msmqwire.cli.console import CommandError, optional, say
+from msmqwire.errors import counted, printable
 
 
 def add(parser: argparse.ArgumentParser) -> None:

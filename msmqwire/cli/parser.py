@@ -7,7 +7,8 @@ import re
 from collections.abc import Sequence, Set
 from typing import Any, NoReturn
 
-from msmqwire.cli.console import did_you_mean, printable
+from msmqwire.cli.console import did_you_mean
+from msmqwire.errors import printable
 
 # In front of words after --: argparse forgets which these were, as it reads a line twice. No argument has a U+0000
 _OPERAND = "\0"

@@ -7,10 +7,11 @@ import io
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from msmqwire.cli.console import CommandError, printable, say
+from msmqwire.cli.console import CommandError, say
 from msmqwire.cli.formats import write_table
 from msmqwire.cli.payload_text import payload_of
 from msmqwire.cli.target import open_target
+from msmqwire.errors import printable
 from msmqwire.properties.table import by_number
 
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ import re
 import sys
 from itertools import pairwise
 
-from msmqwire.cli.console import CommandError, printable
+from msmqwire.cli.console import CommandError
+from msmqwire.errors import printable
 
 _LARGEST = 16 << 20
 # The base and the digits of offsets: of xxd, hexdump -C, Wireshark and tcpdump; and of od, octal or decimal

@@ -29,9 +29,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from msmqwire.cli.arguments import add_ports, add_quiet, column_names, days, hours, read_options
-from msmqwire.cli.console import CommandError, optional, printable, say
+from msmqwire.cli.console import CommandError, optional, say
 from msmqwire.cli.progress import capture_progress
 from msmqwire.cli.spark_session import with_spark
+from msmqwire.errors import printable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

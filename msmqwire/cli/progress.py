@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from msmqwire.cli.console import printable
+from msmqwire.errors import printable
 
 if TYPE_CHECKING:
     from rich.live import Live

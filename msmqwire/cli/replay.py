@@ -29,11 +29,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from msmqwire.cli.arguments import add_copies, add_format, add_ports, add_quiet, moment, read_options
-from msmqwire.cli.console import optional, print_json, printable, say
+from msmqwire.cli.console import optional, print_json, say
 from msmqwire.cli.counts import report
 from msmqwire.cli.enterprise import add_directory, open_directory
 from msmqwire.cli.inputs import DECODING_THREADS, Inputs, Rows, add_captures_or_lake
-from msmqwire.errors import counted
+from msmqwire.errors import counted, printable
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from msmqwire.cli import signals
-from msmqwire.cli.console import CommandError, describe_error, printable, say
+from msmqwire.cli.console import CommandError, describe_error, say
 from msmqwire.cli.progress import after
+from msmqwire.errors import printable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -8,6 +8,7 @@ from msmqwire.columns._buffer cimport Buffer
 from msmqwire.columns._convert cimport Validity
 from msmqwire.columns._payloads cimport Payloads
 from msmqwire.wire._fault cimport Fault
+from msmqwire.wire._transport cimport Transports
 
 cdef enum:
     DECODED = 1  # the bit of a presence byte that every protocol gives to a row that was decoded
@@ -32,6 +33,7 @@ cdef class Batch:
     cdef bint writing        # a kernel is at work, perhaps without the GIL
     cdef size_t readers      # threads that read the payloads, perhaps without the GIL
     cdef bint forgotten      # the payloads were released
+    cdef Transports transports  # of the payloads
     cdef object contents     # the Contents of the columns that were taken; None before the first is
 
     cdef int hold_payloads(self, Payloads payloads) except -1

@@ -24,6 +24,7 @@ from msmqwire.columns._distinct cimport distinct_addresses, distinct_format_name
 from msmqwire.columns._payloads cimport Payloads
 from msmqwire.wire._fault cimport INCOMPLETE, Fault, field_name, needed_of, number_or_none
 from msmqwire.wire._format_name cimport FormatName
+from msmqwire.wire._transport cimport transport_at
 
 import numpy as np
 
@@ -36,7 +37,8 @@ from msmqwire.columns.schema import (
 from msmqwire.columns.views import (
     FAULT_DTYPE, RELEASED, SPAN_DTYPE, Contents, FaultEntry, ListColumn, TextColumn, Utf8Column
 )
-from msmqwire.errors import require
+from msmqwire.errors import DecodeError, require
+from msmqwire.wire._transport import TRANSPORT_NAMES
 from msmqwire.wire.codes import FAULT_NAMES
 
 if False:  # for type checkers: see stubs.py
@@ -49,6 +51,7 @@ if False:  # for type checkers: see stubs.py
     from numpy.typing import NDArray
 
     from msmqwire.columns import names, views
+    from msmqwire.columns._packet import WirePacket
     from msmqwire.columns.schema import GuidForm, Table
 
 cdef Payloads NO_PAYLOADS = Payloads(b"", [0])
@@ -344,6 +347,42 @@ cdef class Batch:
             number_or_none(fault.value), number_or_none(needed_of(fault)),
         )
 
+    def packet(self, Py_ssize_t row) -> WirePacket:
+        """Decode the packet of one row; of a change, its complete message.
+
+        Raises
+        ------
+        DecodeError
+            The row has a fault.
+        ValueError
+            The payload is null, or ``forget_payloads`` has released it.
+        TypeError
+            The rows of the table are not packets.
+
+        Examples
+        --------
+        >>> from msmqwire import mqsd
+        >>> mqsd.decode_batch([bytes.fromhex("00010000") + bytes(48)]).packet(0).type
+        'request'
+        """
+        cdef size_t payload = <size_t>row
+        _hold = Hold(self)
+        check_row(self, row)
+        if "decode" not in self.table.codec:
+            raise TypeError(f"a row of {self.table.name} is not a packet")
+        fault = self.fault(row)
+        if fault is not None:
+            raise DecodeError(*fault[:3], value=fault.value, needed=fault.needed)
+        if self.forgotten:
+            raise ValueError(RELEASED)
+        if self.groups is not None:
+            payload = <size_t>np.searchsorted(self.rows_of_payloads()[0], row, side="right") - 1
+        data = self.payloads[payload]
+        if data is None:
+            raise ValueError(f"the payload of row {row} is null")
+        transport = "unknown" if self.transports is None else TRANSPORT_NAMES[transport_at(self.transports, payload)]
+        return self.table.codec["decode"](data, **({} if transport == "unknown" else {"transport": transport}))
+
     @property
     def violations(self) -> NDArray[np.uint32]:
         """Bits of the table's violations, shape (n,)."""
@@ -478,6 +517,7 @@ cdef class Batch:
         cdef Batch batch = Batch.__new__(Batch)
         cdef const Fault* faults = <const Fault*>self.data("faults")
         batch.table, batch.payloads, batch.groups = self.table, self.payloads, self.groups
+        batch.transports = self.transports
         batch.columns = tuple([column.name for column in self.table.select(self.columns) if not column.derived])
         batch.selected = frozenset(batch.columns)
         batch.length = min(rows, self.length)

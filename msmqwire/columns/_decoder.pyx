@@ -52,7 +52,7 @@ cdef int decode_into(
     """Decode the payloads that the batch holds."""
     cdef Decoder decoder = decoder_of(batch, layout, decoder_type)
     decoder.payloads = batch.payloads
-    decoder.transports = transports
+    decoder.transports = batch.transports = transports
     decoder.strict = strict
     decoder.options = options
     decoder.count = batch.length

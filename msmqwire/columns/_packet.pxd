@@ -2,4 +2,4 @@
 
 
 cdef class WirePacket:
-    pass
+    cdef tuple payload(self)

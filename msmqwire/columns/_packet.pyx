@@ -2,15 +2,31 @@
 
 from inspect import signature
 
+from msmqwire.errors import require
+
 if False:  # for type checkers: see stubs.py
     from typing import Any, Self
+
+    from msmqwire.columns.schema import Table
 
 
 cdef class WirePacket:
     """The base class of the packets of all protocols: values over the bytes that they were decoded from.
 
     A subclass has a ``__signature__`` whose parameters are attributes of its objects as well, or ``_parts``.
+
+    Attributes
+    ----------
+    table : Table
+        The table that has a row for the packet.
     """
+
+    if False:
+        table: Table
+
+    cdef tuple payload(self):
+        """The bytes that the packet shows, and the options with which ``decode_batch`` reads them."""
+        raise NotImplementedError
 
     def _parts(self):
         """The keywords that build it, with their values."""
@@ -42,3 +58,27 @@ cdef class WirePacket:
 
     def __replace__(self, **changes: Any) -> Self:
         return self.replace(**changes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the packet as a row of its table with values of JSON; needs pyarrow.
+
+        It is the object that ``msmqwire decode`` writes of the packet, without the columns of captures, and what
+        ``msmqwire encode`` reads: GUIDs and times are text, bytes hexadecimal, a lone surrogate is U+FFFD. For many
+        packets, ``decode_batch(payloads).to_pylist()`` takes less time.
+
+        Examples
+        --------
+        >>> from msmqwire import mqsd
+        >>> mqsd.decode(bytes.fromhex("00010000") + bytes(48)).to_dict()["site_id"]
+        '00000000-0000-0000-0000-000000000000'
+        """
+        (row,) = self._rows()
+        return {**row, "violations": [*self.violations]}
+
+    def _rows(self):
+        """The rows of the packet with the values of JSON."""
+        require("pyarrow", "to_dict")
+        from msmqwire.columns.json_text import json_objects
+
+        data, options = self.payload()
+        return json_objects(self.table.codec["decode_batch"]([data], **options))

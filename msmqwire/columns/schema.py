@@ -423,6 +423,9 @@ class Table:
         The fields of packets that the columns are made of; empty for a table of something else.
     presence_bits : dict of str to int
         The bits of the presence of a row, by their names in kernels.
+    codec : dict of str to callable
+        ``decode`` and ``decode_batch`` of the packets in rows, which the package of the protocol adds; empty where rows
+        are not of packets.
     """
 
     name: str
@@ -433,6 +436,7 @@ class Table:
     rules: tuple[tuple[str, str], ...] = ()
     headers: tuple[Any, ...] = ()
     presence_bits: dict[str, int] = field(default_factory=dict)
+    codec: dict[str, Callable[..., Any]] = field(default_factory=dict, init=False)
 
     def __repr__(self) -> str:
         return f"<Table {self.name}: {len(self.names)} columns, {self.section}>"

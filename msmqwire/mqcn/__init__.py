@@ -31,6 +31,8 @@ __all__ = [
     "encode_body",
 ]
 
+NOTIFICATIONS.codec.update(decode=decode, decode_batch=decode_batch)
+
 
 def __dir__() -> list[str]:
     return __all__

@@ -23,7 +23,7 @@ from msmqwire.wire._guid cimport GUID_SIZE, guid_from_bytes, guid_to_bytes
 
 from msmqwire.errors import EncodeError
 from msmqwire.mqcn.property_sets import describe
-from msmqwire.mqcn.schema import FIELDS, OBJECTS, OPERATIONS, Violation
+from msmqwire.mqcn.schema import FIELDS, NOTIFICATIONS, OBJECTS, OPERATIONS, Violation
 from msmqwire.mqcn.values import NotificationBody, PropertyValue
 
 if False:  # for type checkers: see stubs.py
@@ -84,6 +84,7 @@ cdef class NotificationUpdate(WirePacket):
     __signature__ = signature(
         lambda *, command, guid_master_id, properties=(), path_name=None, guid_identifier=None: None
     )
+    table = NOTIFICATIONS
     cdef object owner          # keeps the bytes alive; its buffer begins at ``start``
     cdef const uint8_t* start
     cdef const uint8_t* data   # of this update
@@ -194,6 +195,9 @@ cdef class NotificationUpdate(WirePacket):
     def __reduce__(self):
         return restore_update, (self.data[:self.size], self.header.violations)
 
+    cdef tuple payload(self):
+        return b"\1\1" + self.data[:self.size], {}
+
 
 cdef object shown(object value):
     """A value in a form that the constructor takes and that prints without numpy."""
@@ -253,6 +257,7 @@ cdef class ChangeNotificationMessage(WirePacket):
     """
 
     __signature__ = signature(lambda version, updates=(), body=None: None)
+    table = NOTIFICATIONS
     cdef object owner           # keeps the bytes alive
     cdef const uint8_t* data
     cdef size_t size            # of the message, without the bytes after it
@@ -330,6 +335,16 @@ cdef class ChangeNotificationMessage(WirePacket):
 
     def __reduce__(self):
         return decode, (bytes(self.owner),)
+
+    cdef tuple payload(self):
+        return bytes(self.owner), {}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return ``version``, ``violations`` and ``changes``, a row of JSON for each change; needs pyarrow.
+
+        The rows are those that ``msmqwire decode`` writes, without the columns of captures.
+        """
+        return {"version": self.version, "changes": self._rows(), "violations": [*self.violations]}
 
 
 cdef tuple updates_of(ChangeNotificationMessage message):

@@ -53,6 +53,9 @@ __all__ = [
     "read_body",
 ]
 
+MESSAGES.codec.update(decode=decode, decode_batch=decode_batch)
+SESSIONS.codec.update(decode=decode, decode_batch=decode_session_batch)
+
 
 def __dir__() -> list[str]:
     return __all__

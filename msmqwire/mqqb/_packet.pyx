@@ -118,7 +118,13 @@ cdef class MessagePacket(WirePacket):
         return f"{type(self).__name__}({shown})"
 
     def __reduce__(self):
-        return restore, (bytes(self.owner), "udp" if isinstance(self, Ping) else "tcp")
+        return restore, (bytes(self.owner), self.transport())
+
+    cdef str transport(self):
+        return "udp" if isinstance(self, Ping) else "tcp"
+
+    cdef tuple payload(self):
+        return bytes(self.owner), {} if isinstance(self, UserMessage) else {"transport": self.transport()}
 
     def __dir__(self):
         return [*object.__dir__(self), *self._readable()]
@@ -173,6 +179,7 @@ cdef class UserMessage(MessagePacket):
     """
 
     __signature__ = keywords({**MESSAGE_DEFAULTS, **dict.fromkeys(GROUPS)})
+    table = MESSAGES
 
     def __init__(self, **values):
         cdef Builder builder = Builder()
@@ -273,6 +280,8 @@ cdef int put_group(Builder builder, str name, object group) except -1:
 
 cdef class SessionPacket(MessagePacket):
     """The base class of the packets of sessions."""
+
+    table = SESSIONS
 
     def __init__(self, **values):
         cdef Builder builder = Builder(session=True)

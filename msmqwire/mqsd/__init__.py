@@ -32,6 +32,8 @@ __all__ = [
     "encode_batch",
 ]
 
+TOPOLOGY.codec.update(decode=decode, decode_batch=decode_batch)
+
 
 def __dir__() -> list[str]:
     return __all__

@@ -24,7 +24,7 @@ from msmqwire.wire._transport cimport Transport, accepted_transports, transport_
 import numpy as np
 
 from msmqwire.errors import EncodeError
-from msmqwire.mqsd.schema import FIELDS, TRANSPORTS, Violation
+from msmqwire.mqsd.schema import FIELDS, TOPOLOGY, TRANSPORTS, Violation
 from msmqwire.mqsd.values import DirectoryServiceServer
 
 if False:  # for type checkers: see stubs.py
@@ -59,6 +59,7 @@ cdef class TopologyPacket(WirePacket):
     keeps the bytes it was decoded from alive.
     """
 
+    table = TOPOLOGY
     cdef object owner            # keeps the bytes alive
     cdef const uint8_t* data
     cdef Topology header
@@ -118,6 +119,9 @@ cdef class TopologyPacket(WirePacket):
 
     def __reduce__(self):
         return restore, (bytes(self.owner), self.transport)
+
+    cdef tuple payload(self):
+        return bytes(self.owner), {"transport": self.transport}
 
 
 cdef class TopologyClientRequest(TopologyPacket):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from itertools import islice
 from typing import Any
 from uuid import UUID
 
@@ -14,7 +15,10 @@ import pytest
 
 from msmqwire import capture, mqsd
 from msmqwire.columns import Payloads
+from msmqwire.errors import DecodeError
 from tests import vectors
+from tests.columns.formats import Format, each_format
+from tests.reference.reader import Fault
 
 REQUEST = vectors.get("mqsd", "V1-request").data
 REPLY = vectors.get("mqsd", "V3-reply-other-site").data
@@ -135,3 +139,38 @@ def test_a_list_has_its_rows() -> None:
     mqsd.decode_batch([REPLY], out=batch)
     with pytest.raises(ValueError, match="overwritten"):
         servers[0]
+
+
+@each_format
+def test_a_row_has_its_packet(kind: Format) -> None:
+    for way in kind.ways():
+        packets = [data for data in kind.packets if kind is kind.read_as(data, way.get("transport", "unknown"))]
+        batch = kind.decode_batch(packets, **way)
+        rows = iter(range(len(batch)))
+        for data in packets:
+            expected = kind.decode(data, **way)
+            for row in islice(rows, max(1, len(getattr(expected, "updates", ())))):
+                if isinstance(expected, Fault):
+                    with pytest.raises(DecodeError) as caught:
+                        batch.packet(row)
+                    assert Fault(caught.value.code, caught.value.field, caught.value.offset) == expected
+                else:
+                    assert batch.packet(row) == expected
+        assert next(rows, None) is None
+
+
+def test_rows_without_a_packet_say_why() -> None:
+    batch = mqsd.decode_batch([None, REQUEST, b"oops"])
+    with pytest.raises(ValueError, match="null"):
+        batch.packet(0)
+    with pytest.raises(DecodeError, match="bad_type: Type at byte 1"):
+        batch.packet(2)
+    with pytest.raises(IndexError):
+        batch.packet(3)
+    batch.forget_payloads()
+    with pytest.raises(ValueError, match="released"):
+        batch.packet(1)
+    with capture.open("examples/local-site.pcap") as blocks:
+        for block in blocks:
+            with pytest.raises(TypeError, match="not a packet"):
+                block.capture.packet(0)

@@ -9,8 +9,9 @@ import shutil
 from typing import TYPE_CHECKING
 
 from msmqwire.capture.schema import CAPTURE
-from msmqwire.cli.formats.cells import Array, LineWriter, joined, lists_like, pc, utf8_of
+from msmqwire.cli.formats.cells import LineWriter
 from msmqwire.cli.formats.people import column, filled, fitted, phrase, route, shown, title, titles_of, without_empty
+from msmqwire.columns.json_text import Array, joined, lists_like, pc, utf8_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

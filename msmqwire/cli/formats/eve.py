@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from msmqwire.cli.formats.cells import Array, LineWriter, joined, json_text, pc, utf8_of
+from msmqwire.cli.formats.cells import LineWriter
+from msmqwire.columns.json_text import Array, joined, json_text, pc, utf8_of
 
 if TYPE_CHECKING:
     from msmqwire.cli.target import Sink

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from msmqwire.cli.formats.cells import Array, LineWriter, joined, json_text, utf8_of
+from msmqwire.cli.formats.cells import LineWriter
+from msmqwire.columns.json_text import json_rows, utf8_of
 
 if TYPE_CHECKING:
     from msmqwire.cli.target import Sink
@@ -19,10 +20,6 @@ class Writer(LineWriter):
     def __init__(self, sink: Sink, schema: pa.Schema, *, table: str = "") -> None:
         super().__init__(sink)
         self._start = f'{{"table":{json.dumps(table)},' if table else "{"
-        self._keys = [f"{json.dumps(name)}:" for name in schema.names]
 
     def _lines(self, batch: pa.RecordBatch) -> memoryview:
-        parts: list[Array | str] = []
-        for key, column in zip(self._keys, batch.columns, strict=True):
-            parts += [("," if parts else self._start) + key, json_text(column)]
-        return utf8_of(joined(*parts, "}\n"))
+        return utf8_of(json_rows(batch.schema.names, batch.columns, self._start, "}\n"))

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from msmqwire.capture.schema import CAPTURE
-from msmqwire.cli.console import printable, visible
+from msmqwire.cli.console import visible
 from msmqwire.cli.formats import write_table
-from msmqwire.cli.formats.cells import (
+from msmqwire.cli.formats.cells import UNCLEAR_RE2
+from msmqwire.columns.json_text import (
     NO_TEXT,
-    UNCLEAR_RE2,
     Array,
     is_bytes,
     joined,
@@ -27,6 +27,7 @@ from msmqwire.cli.formats.cells import (
     replaced,
     time_text,
 )
+from msmqwire.errors import printable
 
 if TYPE_CHECKING:
     from msmqwire.cli.target import Sink

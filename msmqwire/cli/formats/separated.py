@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from msmqwire.cli.console import UNPRINTABLE
-from msmqwire.cli.formats.cells import NO_TEXT, Array, LineWriter, joined, json_text, pc, plain_text, utf8_of
+from msmqwire.cli.formats.cells import LineWriter
+from msmqwire.columns.json_text import NO_TEXT, Array, joined, json_text, pc, plain_text, utf8_of
+from msmqwire.errors import UNPRINTABLE
 
 if TYPE_CHECKING:
     from msmqwire.cli.target import Sink

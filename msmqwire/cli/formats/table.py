@@ -21,9 +21,9 @@ from rich.style import Style
 from rich.text import Text
 
 from msmqwire.capture.schema import CAPTURE
-from msmqwire.cli.console import printable
-from msmqwire.cli.formats.cells import Array, joined, lists_like, pc, replaced, utf8_of
 from msmqwire.cli.formats.people import MOST_ITEMS, column, filled, items, phrase, route, shown, title, titles_of
+from msmqwire.columns.json_text import Array, joined, lists_like, pc, replaced, utf8_of
+from msmqwire.errors import printable
 
 if TYPE_CHECKING:
     from msmqwire.cli.target import Sink
