@@ -257,7 +257,7 @@ def test_whatever_is_held_stays(holding: list[str]) -> None:
             assert bytes(thing) == expected
         elif isinstance(thing, np.ndarray):
             np.testing.assert_array_equal(thing, expected)
-        elif isinstance(thing, pa.Table):
+        elif isinstance(thing, pa.RecordBatch):
             assert thing.to_pylist() == expected
         elif isinstance(expected[0], dict):
             assert thing.to_arrow().to_pylist() == expected
