@@ -23,6 +23,19 @@ cdef class Decoder:
         """Decode the payloads."""
         pass
 
+    cdef void clear(self, void* record) noexcept nogil:
+        """Make the record of a payload that is null or at fault."""
+        pass
+
+    cdef int keep(
+        self, size_t row, const Span* payload, int status, void* record, Fault* fault, uint8_t* header
+    ) noexcept nogil:
+        """The ``status`` of a payload that lost bytes at its end; at fault, its record keeps the complete fields.
+
+        What there is of a truncated header is in ``header``.
+        """
+        return status
+
     cdef int finish(self, Batch batch) except -1:
         """Write what can be written only when all rows have been: lists whose items have no smallest size."""
         return 0

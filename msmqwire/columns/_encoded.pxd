@@ -23,7 +23,7 @@ cdef class Encoder:
     cdef Columns columns
     cdef const PayloadTable* payloads    # of the batch: texts and blobs stay there
 
-    cdef size_t write(self, size_t rows, uint8_t* data, int32_t* offsets) noexcept nogil
+    cdef size_t write(self, size_t count, uint8_t* data, int32_t* offsets) noexcept nogil
     cdef size_t largest(self, Batch batch) except? 0
     cdef object refusal(self, size_t row)
 
@@ -31,6 +31,5 @@ cdef class Encoder:
 cdef size_t payload_bytes(Batch batch) except? 0
 cdef object unusable(Batch batch, str field, size_t row)
 cdef Encoded reserve_encoded(size_t count, size_t size, Encoded out)
-cdef Encoded encode_rows(Encoder encoder, Batch batch, Encoded out)
-cdef Payloads encode_packets(object encode, object packets)
+cdef Payloads encode_all(object packets, object encode, dict needed, type kind, Encoded out, tuple options=*)
 cdef int check_writer(object encode, Batch batch) except -1

@@ -46,16 +46,16 @@ cdef size_t payload_bytes(Batch batch) except? 0:
 
 
 cdef class Encoder:
-    cdef size_t write(self, size_t rows, uint8_t* data, int32_t* offsets) noexcept nogil:
-        """Write the first ``rows`` rows without gaps; how many were written: fewer when the next one is refused."""
+    cdef size_t write(self, size_t count, uint8_t* data, int32_t* offsets) noexcept nogil:
+        """Write the first ``count`` payloads without gaps; how many were written, fewer when the next is refused."""
         return 0
 
     cdef size_t largest(self, Batch batch) except? 0:
         """A bound on the bytes that the batch encodes to."""
         return 0
 
-    cdef object refusal(self, size_t row):
-        """The EncodeError of the row that was refused."""
+    cdef object refusal(self, size_t payload):
+        """The EncodeError of the payload that was refused."""
 
 
 cdef object unusable(Batch batch, str field, size_t row):
@@ -68,17 +68,36 @@ cdef object unusable(Batch batch, str field, size_t row):
     return EncodeError(field, reason, row)
 
 
-cdef Encoded encode_rows(Encoder encoder, Batch batch, Encoded out):
-    """The payloads of all rows, in the memory of ``out`` where that is large enough."""
-    cdef Hold _hold = Hold(batch)
-    cdef Reading _reading = Reading(batch)
+cdef Payloads encode_all(object packets, object encode, dict needed, type kind, Encoded out, tuple options=()):
+    """The payloads of packets, or of all rows of a batch, in the memory of ``out`` where that is large enough.
+
+    ``encode`` writes one packet, an encoder of class ``kind`` those of a batch. ``needed`` are the columns that a batch
+    must have, by its table.
+    """
+    cdef Batch batch
+    cdef Encoder encoder
+    cdef Hold _hold
+    cdef Reading _reading
+    cdef size_t count
     cdef size_t written
+    if not isinstance(packets, Batch):
+        return encode_packets(encode, packets)
+    batch = packets
+    if batch.table not in needed:
+        raise ValueError(f"a batch of {batch.table.name}, not of {' or '.join([table.name for table in needed])}")
+    missing = [name for name in needed[batch.table] if not batch.wants(name)]
+    if missing:
+        raise ValueError(f"a batch to be encoded needs its columns {', '.join(missing)}")
+    _hold = Hold(batch)
+    _reading = Reading(batch)
+    count = batch.length if batch.groups is None else batch.payloads.table.count
+    encoder = kind(batch, *options)
     encoder.batch = batch
     encoder.payloads = &batch.payloads.table
-    out = reserve_encoded(batch.length, encoder.largest(batch), out)
+    out = reserve_encoded(count, encoder.largest(batch), out)
     with nogil:
-        written = encoder.write(batch.length, out.data.data, <int32_t*>out.offsets.data)
-    if written < batch.length:
+        written = encoder.write(count, out.data.data, <int32_t*>out.offsets.data)
+    if written < count:
         raise encoder.refusal(written)
     out.finish(written)
     return out

@@ -6,10 +6,10 @@ from libc.string cimport memset
 
 from msmqwire.columns._batch cimport DECODED, Batch
 from msmqwire.columns._convert cimport TextSpan
-from msmqwire.columns._decoder cimport Decoder, decode_payloads
-from msmqwire.columns._layout cimport Layout, place_of, put_fault, put_rows
+from msmqwire.columns._decoder cimport Decoder, decode_block, decode_payloads
+from msmqwire.columns._layout cimport LARGEST_BLOCK, Items, Layout, place_of
 from msmqwire.columns._payloads cimport Payloads
-from msmqwire.columns.payload_table cimport PayloadTable, Span, payload_at
+from msmqwire.columns.payload_table cimport Span
 from msmqwire.formatname._kernel cimport (
     EXTENDED, HAS_ADDRESS, HAS_DOMAIN, HAS_ELEMENTS, HAS_GUID, HAS_PORT, HAS_PRIVATE_ID, HAS_PROTOCOL, HAS_QUEUE,
     HAS_QUEUE_TYPE, HAS_SUBQUEUE, HAS_SUFFIX, HTTP_SLASHES, KIND_DIRECT, KIND_MULTICAST, KIND_MULTIPLE_ELEMENT,
@@ -25,7 +25,6 @@ if False:  # for type checkers: see stubs.py
     from typing import Any
 
 cdef enum:
-    BLOCK = 32  # texts that are read before their columns are written
     ELEMENTS = 0
     NO_VALUE = 0xFF  # of an enumeration
 
@@ -123,32 +122,27 @@ cdef inline int read_name(
 
 
 cdef class NameDecoder(Decoder):
+    cdef void clear(self, void* record) noexcept nogil:
+        cdef Row* row = <Row*>record
+        row.presence = 0
+        clear_name(&row.name)
+        row.elements_end = <uint32_t>self.columns.lists[ELEMENTS].count
+
     cdef void decode(self) noexcept nogil:
-        cdef Row[BLOCK] rows
-        cdef PayloadTable source = self.payloads.table
-        cdef TextSpan* elements = <TextSpan*>self.columns.lists[ELEMENTS].members[0]
-        cdef size_t element = 0
-        cdef size_t first = 0
-        cdef size_t count
-        cdef size_t i
-        cdef Fault fault
-        cdef Span text
-        while first < self.count:
-            count = min(<size_t>BLOCK, self.count - first)
-            for i in range(count):
-                text = payload_at(&source, first + i)
-                rows[i].presence = 0
-                if text.data == NULL:
-                    clear_name(&rows[i].name)
-                elif read_name(text, self.options, elements, &element, &rows[i].name, &fault) != 0:
-                    clear_name(&rows[i].name)
-                    put_fault(&self.columns, &fault, first + i)
-                else:
-                    rows[i].presence = presence_of(&rows[i].name)
-                rows[i].elements_end = <uint32_t>element
-            put_rows(&self.columns, rows, count)
-            first += count
-        self.columns.lists[ELEMENTS].count = element
+        cdef Row[LARGEST_BLOCK] rows
+        cdef size_t row = 0
+        while row < self.count:
+            row = decode_block(self, row, rows, read_row, 0)
+
+
+cdef inline int read_row(Decoder decoder, size_t row, const Span* text, void* record, Fault* fault) noexcept nogil:
+    cdef Row* to = <Row*>record
+    cdef Items* elements = &decoder.columns.lists[ELEMENTS]
+    if read_name(text[0], decoder.options, <TextSpan*>elements.members[0], &elements.count, &to.name, fault) != 0:
+        return -1
+    to.presence = presence_of(&to.name)
+    to.elements_end = <uint32_t>elements.count
+    return 0
 
 
 def parse_batch(

@@ -4,16 +4,15 @@ The values of an update are adjacent in the payload that it was decoded from. An
 PROPIDs and one copy of its values.
 """
 
-from bisect import bisect_right
 from functools import partial
 
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, uint8_t, uint32_t
 from libc.string cimport memcpy
 
-from msmqwire.columns._batch cimport Batch, Hold, Reading
+from msmqwire.columns._batch cimport Batch
 from msmqwire.columns._convert cimport TextSpan
-from msmqwire.columns._encoded cimport Encoded, check_writer, encode_packets, payload_bytes, reserve_encoded, unusable
+from msmqwire.columns._encoded cimport Encoded, Encoder, check_writer, encode_all, payload_bytes, unusable
 from msmqwire.columns._layout cimport find_columns
 from msmqwire.columns.payload_table cimport PayloadTable, payload_at
 from msmqwire.mqcn._kernel cimport (
@@ -44,15 +43,6 @@ cdef struct Rows:
     const int32_t* messages
     const uint8_t* ids
     const TextSpan* values
-
-
-cdef Rows rows_of(Batch batch):
-    cdef Rows rows
-    find_columns(batch, &rows.columns, sizeof(rows.columns))
-    rows.messages = <const int32_t*>batch.groups.data
-    rows.ids = batch.data("properties[].id")
-    rows.values = <const TextSpan*>batch.data("properties[].value")
-    return rows
 
 
 cdef inline bint is_refused(const Rows* rows, size_t row, uint32_t refused) noexcept nogil:
@@ -95,10 +85,10 @@ cdef size_t write_body_row(
 
 
 cdef size_t encode_messages(
-    Rows rows, const PayloadTable* payloads, uint32_t refused, bint closing_space, uint8_t* data, int32_t* offsets,
-    size_t* bad_row,
+    Rows rows, const PayloadTable* payloads, size_t count, uint32_t refused, bint closing_space, uint8_t* data,
+    int32_t* offsets, size_t* bad_row,
 ) noexcept nogil:
-    """Write the messages without gaps; returns how many, fewer than all when ``bad_row`` is refused."""
+    """As ``Encoder.write``, of a copy of ``rows``, which no store to a payload can change."""
     cdef PayloadTable source = payloads[0]
     cdef uint8_t* target = data
     cdef const uint8_t* payload
@@ -106,7 +96,7 @@ cdef size_t encode_messages(
     cdef size_t row
     cdef size_t stop
     offsets[0] = 0
-    for message in range(source.count):
+    for message in range(count):
         row = <size_t>rows.messages[message]
         stop = <size_t>rows.messages[message + 1]
         payload = payload_at(&source, message).data
@@ -124,7 +114,45 @@ cdef size_t encode_messages(
                 target += write_update(&rows, row, payload, target)
             row += 1
         offsets[message + 1] = <int32_t>(target - data)
-    return source.count
+    return count
+
+
+cdef class MessageEncoder(Encoder):
+    cdef Rows rows
+    cdef bint closing_space
+    cdef uint32_t refused   # violations
+    cdef size_t bad_row
+
+    def __cinit__(self, Batch batch, bint closing_space, bint enforce):
+        find_columns(batch, &self.rows.columns, sizeof(self.rows.columns))
+        self.rows.messages = <const int32_t*>batch.groups.data
+        self.rows.ids = batch.data("properties[].id")
+        self.rows.values = <const TextSpan*>batch.data("properties[].value")
+        self.closing_space = closing_space
+        self.refused = 0xFFFFFFFF if enforce else <uint32_t>NEVER_WRITTEN
+
+    cdef size_t write(self, size_t count, uint8_t* data, int32_t* offsets) noexcept nogil:
+        return encode_messages(
+            self.rows, self.payloads, count, self.refused, self.closing_space, data, offsets, &self.bad_row
+        )
+
+    cdef size_t largest(self, Batch batch) except? 0:
+        # A message keeps its length, except for the space that closes ObjectGuid
+        return payload_bytes(batch) + 2 * batch.payloads.table.count + HEADER_SIZE
+
+    cdef object refusal(self, size_t message):
+        cdef Batch batch = self.batch
+        cdef size_t row = self.bad_row
+        cdef uint32_t violations = self.rows.columns.violations[row] & self.refused
+        if not violations:
+            return unusable(batch, "Version", row)
+        at = row - batch.messages[message]
+        try:
+            updates = list(enumerate(decode(batch.payloads[message]).updates))[at:at + 1]
+        except DecodeError:  # its bytes have changed
+            updates = []
+        names = describe(batch.violation_names(<Py_ssize_t>row), updates)
+        return EncodeError(violated_field(violations), f"the row has {names}", row)
 
 
 def encode_batch(
@@ -150,52 +178,10 @@ def encode_batch(
     EncodeError
         With row and field: the row is null, has a fault, or has violations.
     """
-    cdef Batch batch
-    cdef size_t written
-    cdef size_t bad_row = 0
-    cdef size_t count
-    cdef uint32_t refused = NEVER_WRITTEN
-    cdef Rows rows
-    cdef Hold _hold
-    cdef Reading _reading
-    if not isinstance(messages, Batch):
-        return encode_packets(lambda one: encode(one, closing_space=closing_space, enforce=enforce), messages)
-    batch = messages
-    if batch.table is not NOTIFICATIONS:
-        raise ValueError(f"a batch of {batch.table.name} holds no change notifications")
-    if not all([batch.wants(name) for name in NEEDED]):
-        raise ValueError(f"encoding a batch needs its columns {', '.join(NEEDED)}")
-    _hold = Hold(batch)
-    _reading = Reading(batch)
-    count = batch.payloads.table.count
-    # A message keeps its length, except for the space that closes ObjectGuid
-    out = reserve_encoded(count, payload_bytes(batch) + 2 * count + HEADER_SIZE, out)
-    rows = rows_of(batch)
-    if enforce:
-        refused = 0xFFFFFFFF
-    with nogil:
-        written = encode_messages(
-            rows, &batch.payloads.table, refused, closing_space, out.data.data, <int32_t*>out.offsets.data, &bad_row
-        )
-    if written < count:
-        raise refusal(batch, bad_row, refused)
-    out.finish(written)
-    return out
-
-
-cdef object refusal(Batch batch, size_t row, uint32_t refused):
-    """The EncodeError of a row that cannot be written."""
-    cdef uint32_t violations = (<const uint32_t*>batch.data("violations"))[row] & refused
-    if not violations:
-        return unusable(batch, "Version", row)
-    message = bisect_right(batch.messages, row) - 1
-    at = row - batch.messages[message]
-    try:
-        updates = list(enumerate(decode(batch.payloads[message]).updates))[at:at + 1]
-    except DecodeError:  # its bytes have changed
-        updates = []
-    names = describe(batch.violation_names(<Py_ssize_t>row), updates)
-    return EncodeError(violated_field(violations), f"the row has {names}", row)
+    write = partial(encode, closing_space=closing_space, enforce=enforce)
+    return encode_all(
+        messages, write, {NOTIFICATIONS: NEEDED}, MessageEncoder, out, (bool(closing_space), bool(enforce))
+    )
 
 
 check_writer(partial(encode_batch, enforce=False), decode_batch(SAMPLES))

@@ -13,10 +13,10 @@ from libc.string cimport memset
 from msmqwire.columns._batch cimport Batch, Hold, Reading
 from msmqwire.columns._buffer cimport Buffer, allocate
 from msmqwire.columns._convert cimport TextSpan
-from msmqwire.columns._decoder cimport Decoder, decode_payloads
-from msmqwire.columns._layout cimport CUT_SIZE, keep_header, put_fault, put_rows
+from msmqwire.columns._decoder cimport Decoder, decode_block, decode_payloads
+from msmqwire.columns._layout cimport LARGEST_BLOCK, keep_header
 from msmqwire.columns._payloads cimport Payloads, payloads_of_spans
-from msmqwire.columns.payload_table cimport UNFRAMED, PayloadTable, Span, payload_at, prefetch_lines
+from msmqwire.columns.payload_table cimport UNFRAMED, Span, payload_at
 from msmqwire.mqqb.message._derived cimport derive_column
 from msmqwire.mqqb.framing cimport PACKET_SIGNATURE
 from msmqwire.mqqb._kernel cimport (
@@ -28,7 +28,6 @@ from msmqwire.mqqb.message._queues cimport QueueLists
 from msmqwire.mqqb.session._kernel cimport read_captured_session, read_session
 from msmqwire.wire._fault cimport BAD_SIGNATURE, INCOMPLETE, Fault, is_lost, no_number, set_fault_of
 from msmqwire.wire._format_name cimport FormatName
-from msmqwire.wire.simd cimport wire_unlikely
 from msmqwire.wire._transport cimport Transports, accepted_transports, parse_transports, transport_at
 
 import numpy as np
@@ -48,8 +47,6 @@ cdef tuple LISTS = ("destination_queues", "admin_queues", "response_queues")
 cdef dict DERIVED = {column.name: column for column in MESSAGES.columns if column.derived}
 
 cdef enum:
-    BLOCK = 64          # packets that are read before their columns are written
-    AHEAD = 12          # packets between the one that is read and the one that is fetched
     FETCHED = 320       # bytes at the start of a packet, where its headers are
 
 
@@ -130,62 +127,15 @@ cdef class MessageBatch(Batch):
         return 0
 
 
-cdef inline void decode_rows(Decoder decoder, bint sessions) noexcept nogil:
-    """Decode the payloads; ``sessions`` is a constant wherever this is called."""
-    cdef PayloadTable source = decoder.payloads.table
-    cdef Packet[BLOCK] packets
-    cdef uint8_t[BLOCK][CUT_SIZE] headers
-    cdef size_t row = 0
-    cdef size_t count
-    cdef size_t i
-    cdef Span span
-    cdef Fault fault
-    cdef int status
-    while row < decoder.count:
-        count = min(<size_t>BLOCK, decoder.count - row)
-        for i in range(count):
-            if row + i + AHEAD < decoder.count:
-                span = payload_at(&source, row + i + AHEAD)
-                prefetch_lines(span.data, min(span.size, <size_t>FETCHED))
-            span = payload_at(&source, row + i)
-            if wire_unlikely(span.data == NULL):
-                clear_packet(&packets[i])
-                continue
-            if sessions:
-                status = read_session(
-                    span.data, span.size, transport_at(decoder.transports, row + i), decoder.strict, &packets[i], &fault
-                )
-            else:
-                status = read_message(span.data, span.size, decoder.strict, NULL, &packets[i], &fault)
-            if wire_unlikely(status != 0):
-                put_faulty(decoder, sessions, row + i, &packets[i], &fault, headers[i])
-        put_rows(&decoder.columns, packets, count)
-        row += count
-
-
-cdef void put_faulty(
-    Decoder decoder, bint sessions, size_t row, Packet* packet, Fault* fault, uint8_t* header
-) noexcept nogil:
-    """Note the fault of a payload, whose packet keeps only the complete fields of one that is incomplete."""
-    if not keep_complete_fields(decoder, sessions, row, packet, fault, header):
-        clear_packet(packet)
-    put_fault(&decoder.columns, fault, row)
-
-
 cdef bint keep_complete_fields(
-    Decoder decoder, bint sessions, size_t row, Packet* packet, Fault* fault, uint8_t* header
+    Decoder decoder, bint sessions, size_t row, const Span* span, Packet* packet, Fault* fault, uint8_t* header
 ) noexcept nogil:
     """Whether a payload at fault is incomplete; then its packet has the complete fields, some of them in ``header``."""
-    cdef size_t lost
-    cdef Span span
-    if decoder.payloads.table.lost == NULL or decoder.payloads.table.lost[row] == 0:
-        return False
-    lost = decoder.payloads.table.lost[row]
+    cdef size_t lost = decoder.payloads.table.lost[row]
     if lost & UNFRAMED:
         if fault.field != <uint32_t>Field.PacketSize:  # of a BaseHeader with its signature
             set_fault_of(fault, BAD_SIGNATURE, Field.BaseHeader, 0, PACKET_SIGNATURE, 0, no_number())
         return False
-    span = payload_at(&decoder.payloads.table, row)
     if sessions:
         read_captured_session(
             span.data, span.size, lost, transport_at(decoder.transports, row), False, packet, fault
@@ -206,9 +156,40 @@ cdef bint keep_complete_fields(
     return True
 
 
-cdef class MessageDecoder(Decoder):
+cdef class PacketDecoder(Decoder):
+    cdef bint sessions
+
+    cdef void clear(self, void* record) noexcept nogil:
+        clear_packet(<Packet*>record)
+
+    cdef int keep(
+        self, size_t row, const Span* payload, int status, void* record, Fault* fault, uint8_t* header
+    ) noexcept nogil:
+        cdef Packet* packet = <Packet*>record
+        if status != 0 and not keep_complete_fields(self, self.sessions, row, payload, packet, fault, header):
+            clear_packet(packet)
+        return status
+
+
+cdef inline int read_message_record(
+    Decoder decoder, size_t row, const Span* payload, void* record, Fault* fault
+) noexcept nogil:
+    return read_message(payload.data, payload.size, decoder.strict, NULL, <Packet*>record, fault)
+
+
+cdef inline int read_session_record(
+    Decoder decoder, size_t row, const Span* payload, void* record, Fault* fault
+) noexcept nogil:
+    cdef uint32_t transport = transport_at(decoder.transports, row)
+    return read_session(payload.data, payload.size, transport, decoder.strict, <Packet*>record, fault)
+
+
+cdef class MessageDecoder(PacketDecoder):
     cdef void decode(self) noexcept nogil:
-        decode_rows(self, False)
+        cdef Packet[LARGEST_BLOCK] packets
+        cdef size_t row = 0
+        while row < self.count:
+            row = decode_block(self, row, packets, read_message_record, FETCHED)
 
     cdef int finish(self, Batch batch) except -1:
         """Write the items of the lists: few messages have any, and those are read a second time.
@@ -253,9 +234,15 @@ cdef class MessageDecoder(Decoder):
         return 0
 
 
-cdef class SessionDecoder(Decoder):
+cdef class SessionDecoder(PacketDecoder):
+    def __cinit__(self):
+        self.sessions = True
+
     cdef void decode(self) noexcept nogil:
-        decode_rows(self, True)
+        cdef Packet[LARGEST_BLOCK] packets
+        cdef size_t row = 0
+        while row < self.count:
+            row = decode_block(self, row, packets, read_session_record, FETCHED)
 
 
 def decode_batch(

@@ -5,7 +5,7 @@ from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, uint8_t, uint32_t
 
 from msmqwire.columns._batch cimport DECODED, Batch
-from msmqwire.columns._encoded cimport Encoded, Encoder, encode_packets, encode_rows, payload_bytes, unusable
+from msmqwire.columns._encoded cimport Encoded, Encoder, encode_all, payload_bytes, unusable
 from msmqwire.columns._layout cimport LIST, Layout, load_rows
 from msmqwire.columns.payload_table cimport Span, payload_at, prefetch_lines
 from msmqwire.mqqb._kernel cimport HAS_MULTI_QUEUE, QUEUE_COUNT, Draft, Packet, Violation, clear_draft
@@ -34,6 +34,7 @@ cdef set ENCODED = {
 DERIVED: frozenset[str] = frozenset(
     [name for table in (MESSAGES, SESSIONS) for name in table.names if name not in ENCODED]
 )
+cdef dict NEEDED = {table: [name for name in table.names if name in ENCODED] for table in (MESSAGES, SESSIONS)}
 
 cdef enum:
     LARGEST_ELEMENT = 24    # of a list of queues, without the text of a direct name
@@ -52,9 +53,6 @@ cdef class PacketEncoder(Encoder):
         cdef Layout layout = SESSION_LAYOUT if batch.table is SESSIONS else MESSAGE_LAYOUT
         cdef size_t i
         self.sessions = batch.table is SESSIONS
-        missing = [name for name in batch.table.names if name not in DERIVED and not batch.wants(name)]
-        if missing:
-            raise ValueError(f"a batch to be encoded needs its columns {', '.join(missing)}")
         layout.attach(
             batch,
             [
@@ -146,10 +144,4 @@ def encode_batch(packets: Batch | Iterable[MessagePacket], *, Encoded out: Paylo
     ValueError
         The batch lacks columns, or is of another protocol.
     """
-    cdef Batch batch
-    if not isinstance(packets, Batch):
-        return encode_packets(encode, packets)
-    batch = packets
-    if batch.table is not MESSAGES and batch.table is not SESSIONS:
-        raise ValueError(f"a batch of {batch.table.name} holds no message packets")
-    return encode_rows(PacketEncoder(batch), batch, out)
+    return encode_all(packets, encode, NEEDED, PacketEncoder, out)

@@ -6,10 +6,8 @@ from libc.string cimport memcmp, memcpy, memset
 
 from msmqwire.columns._batch cimport DECODED, Batch
 from msmqwire.columns._convert cimport TextSpan
-from msmqwire.columns._decoder cimport Decoder, check_run, decode_payloads
-from msmqwire.columns._layout cimport (
-    CUT_SIZE, Layout, fill_rows, find_columns, place_of, put_fault, put_rows,
-)
+from msmqwire.columns._decoder cimport Decoder, check_run, decode_block, decode_payloads
+from msmqwire.columns._layout cimport LARGEST_BLOCK, Layout, fill_rows, find_columns, place_of
 from msmqwire.columns._payloads cimport Payloads
 from msmqwire.columns.payload_table cimport PayloadTable, Span, payload_at
 from msmqwire.mqsd._kernel cimport (
@@ -18,10 +16,9 @@ from msmqwire.mqsd._kernel cimport (
     clear_topology, copy_networks, is_plain_request, keep_complete_fields, read_plain_reply, read_topology,
 )
 from msmqwire.wire._fault cimport Fault
-from msmqwire.wire.simd cimport wire_unlikely
-from msmqwire.wire._transport cimport Transports, accepted_transports, parse_transports
+from msmqwire.wire._transport cimport Transports, accepted_transports, parse_transports, transport_at
 
-from msmqwire.mqsd.schema import TOPOLOGY, TRANSPORTS
+from msmqwire.mqsd.schema import OWN_OF_REPLIES, OWN_OF_REQUESTS, TOPOLOGY, TRANSPORTS
 
 if False:  # for type checkers: see stubs.py
     from collections.abc import Sequence
@@ -32,10 +29,12 @@ if False:  # for type checkers: see stubs.py
 
     from msmqwire.mqsd._packet import TransportName
 
-cdef enum:
-    BLOCK = 32  # packets that are read before their columns are written
-
 cdef dict ACCEPTED = accepted_transports(TRANSPORTS)
+# The columns of their own that runs of plain packets write; a request has no IPX networks
+cdef frozenset BY_HAND_REQUESTS = frozenset(["enterprise_id", "request_id", "site_id", "ipx_networks"])
+cdef frozenset BY_HAND_REPLIES = frozenset(
+    ["correlation_id", "connected_network_mask", "connected_networks", "responding_site_id", "servers"]
+)
 cdef Topology RECORD  # only the offsets of its fields are used
 
 LAYOUT = Layout(
@@ -54,6 +53,8 @@ cdef class TopologyDecoder(Decoder):
     cdef RowColumns to
     cdef uint8_t* networks
     cdef ServerColumns servers
+    cdef bint by_hand_requests  # whether plain requests are written by hand, likewise plain replies
+    cdef bint by_hand_replies
 
     cdef int prepare(self, Batch batch) except -1:
         find_columns(batch, &self.to, sizeof(self.to))
@@ -61,6 +62,11 @@ cdef class TopologyDecoder(Decoder):
         self.servers.names = <TextSpan*>self.columns.lists[SERVERS].members[0]
         self.servers.ip = self.columns.lists[SERVERS].members[1]
         self.servers.ipx = self.columns.lists[SERVERS].members[2]
+        # The general reader writes columns that the runs lack
+        self.by_hand_requests = not BY_HAND_REQUESTS.isdisjoint(batch.columns) and not any(
+            [batch.wants(name) for name in OWN_OF_REQUESTS if name not in BY_HAND_REQUESTS]
+        )
+        self.by_hand_replies = {*OWN_OF_REPLIES}.intersection(batch.columns) == BY_HAND_REPLIES
         return 0
 
     cdef size_t put_plain_requests(self, size_t row) noexcept nogil:
@@ -145,70 +151,50 @@ cdef class TopologyDecoder(Decoder):
             fill_rows(&self.columns, &alike, row - start)
         return row
 
+    cdef void clear(self, void* record) noexcept nogil:
+        clear_topology(<Topology*>record)
+        (<Topology*>record).counts[SERVERS] = <uint32_t>self.columns.lists[SERVERS].count
+
+    cdef int keep(
+        self, size_t row, const Span* payload, int status, void* record, Fault* fault, uint8_t* header
+    ) noexcept nogil:
+        cdef Topology* packet = <Topology*>record
+        status = keep_complete_fields(
+            payload.data, payload.size, self.payloads.table.lost[row], transport_at(self.transports, row), status,
+            packet, fault, header,
+        )
+        packet.counts[SERVERS] = <uint32_t>self.columns.lists[SERVERS].count
+        return status
+
     cdef size_t put_block(self, size_t row) noexcept nogil:
         """Read the next packets, then write their columns; the row after them."""
-        cdef Topology[BLOCK] packets
-        cdef uint8_t[BLOCK][CUT_SIZE] headers
-        cdef PayloadTable source = self.payloads.table
-        cdef ServerColumns servers = self.servers
-        cdef const uint8_t* codes = self.transports.codes
-        cdef uint32_t transport = self.transports.code
-        cdef bint strict = self.strict
-        cdef size_t count = min(<size_t>BLOCK, self.count - row)
-        cdef size_t entries = self.columns.lists[SERVERS].count
-        cdef Fault fault
-        cdef Span span
-        cdef int status
-        cdef size_t i
-        for i in range(count):
-            span = payload_at(&source, row + i)
-            if codes != NULL:
-                transport = codes[row + i]
-            if wire_unlikely(span.data == NULL):
-                clear_topology(&packets[i])
-            else:
-                status = read_topology(
-                    span.data, span.size, transport, strict, &servers, &entries, &packets[i], &fault
-                )
-                if wire_unlikely(source.lost != NULL and source.lost[row + i]):
-                    status = keep_complete_fields(
-                        span.data, span.size, source.lost[row + i], transport, status, &packets[i], &fault, headers[i]
-                    )
-                elif wire_unlikely(status != 0):
-                    clear_topology(&packets[i])
-                if wire_unlikely(status != 0):
-                    put_fault(&self.columns, &fault, row + i)
-            packets[i].counts[SERVERS] = <uint32_t>entries
-        self.columns.lists[SERVERS].count = entries
-        put_rows(&self.columns, packets, count)
-        return row + count
+        cdef Topology[LARGEST_BLOCK] packets
+        return decode_block(self, row, packets, read_record, 0)
 
     cdef void decode(self) noexcept nogil:
-        cdef bint requests = (
-            self.to.enterprise_id != NULL or self.to.request_id != NULL or self.to.site_id != NULL
-        ) and self.payloads.table.lost == NULL  # what is there of an IPX form can look like a plain request
-        cdef bint replies = (
-            self.to.correlation_id != NULL and self.to.connected_network_mask != NULL
-            and self.to.connected_networks != NULL and self.to.responding_site_id != NULL and self.to.servers != NULL
-        )
         cdef size_t row = 0
         while row < self.count:
-            if requests:
+            if self.by_hand_requests and self.payloads.table.lost == NULL:
+                # What is there of an IPX form can look like a plain request
                 row = self.put_plain_requests(row)
-            if replies:
+            if self.by_hand_replies:
                 row = self.put_plain_replies(row)
             if row < self.count:
                 row = self.put_block(row)
 
 
-cdef class PlainRequests(TopologyDecoder):
-    cdef void decode(self) noexcept nogil:
-        self.put_plain_requests(0)
-
-
-cdef class PlainReplies(TopologyDecoder):
-    cdef void decode(self) noexcept nogil:
-        self.put_plain_replies(0)
+cdef inline int read_record(
+    Decoder decoder, size_t row, const Span* payload, void* record, Fault* fault
+) noexcept nogil:
+    cdef Topology* packet = <Topology*>record
+    cdef size_t* servers = &decoder.columns.lists[SERVERS].count
+    if read_topology(
+        payload.data, payload.size, transport_at(decoder.transports, row), decoder.strict,
+        &(<TopologyDecoder>decoder).servers, servers, packet, fault,
+    ) != 0:
+        return -1
+    packet.counts[SERVERS] = <uint32_t>servers[0]
+    return 0
 
 
 cdef class AnyPackets(TopologyDecoder):
@@ -249,8 +235,8 @@ cdef int check_runs() except -1:
     cdef Fault fault
     cdef size_t entries = 0
     cdef size_t i
-    check_run(LAYOUT, PlainRequests, AnyPackets, [SAMPLES[0]] * 2)
-    check_run(LAYOUT, PlainReplies, AnyPackets, [SAMPLES[1]] * 2)
+    check_run(LAYOUT, TopologyDecoder, AnyPackets, [SAMPLES[0]] * 2)
+    check_run(LAYOUT, TopologyDecoder, AnyPackets, [SAMPLES[1]] * 2)
     memset(&unwanted, 0, sizeof(unwanted))
     for payload in (*SAMPLES, None):
         for i in range(2):

@@ -7,7 +7,7 @@ from libc.string cimport memcpy
 from msmqwire.columns._batch cimport DECODED, Batch
 from msmqwire.columns._convert cimport TextSpan
 from msmqwire.columns._encoded cimport (
-    Encoded, Encoder, check_writer, encode_packets, encode_rows, payload_bytes, unusable,
+    Encoded, Encoder, check_writer, encode_all, payload_bytes, unusable,
 )
 from msmqwire.columns._layout cimport find_columns
 from msmqwire.columns.payload_table cimport PayloadTable, payload_at
@@ -153,8 +153,7 @@ def encode_batch(packets: Batch | Iterable[TopologyPacket], *, Encoded out: Payl
     Parameters
     ----------
     packets : Batch, or iterable of packets
-        A batch needs ``type``, ``violations`` and the columns of its packets, such as
-        ``mqsd.REQUEST_COLUMNS``.
+        A batch needs ``violations`` and the columns of its packets, such as ``mqsd.REQUEST_COLUMNS``.
     out : Payloads, optional
         A result of ``encode_batch`` to overwrite. Its memory is reused unless a slice, a view or a batch of it is
         still held.
@@ -164,15 +163,7 @@ def encode_batch(packets: Batch | Iterable[TopologyPacket], *, Encoded out: Payl
     EncodeError
         With row and field: a row that is null, has a fault, or is not what a conforming sender writes.
     """
-    cdef Batch batch
-    if not isinstance(packets, Batch):
-        return encode_packets(encode, packets)
-    batch = packets
-    if batch.table is not TOPOLOGY:
-        raise ValueError(f"a batch of {batch.table.name} holds no topology packets")
-    if not (batch.wants("type") and batch.wants("violations")):
-        raise ValueError("a batch to be encoded needs its columns type and violations")
-    return encode_rows(TopologyEncoder(batch), batch, out)
+    return encode_all(packets, encode, {TOPOLOGY: ("violations",)}, TopologyEncoder, out)
 
 
 check_writer(encode_batch, decode_batch(SAMPLES))

@@ -19,7 +19,7 @@ from tests.reference.reader import Fault
 
 #: Columns that an encoder of columns does not read: they repeat others, or packets with them are refused.
 UNREAD = {
-    "topology": ("version", "trailing", "fault"),
+    "topology": ("type", "version", "trailing", "fault"),
     "notifications": ("version", "index", "reserved", "fault"),
     "messages": (
         "packet_size", "base_flags", "user_flags", "transaction_flags", "sender_id_type", "body_encrypted",

@@ -269,5 +269,5 @@ def test_encode_batch_says_which_columns_are_missing(
         assert (caught.value.row, caught.value.field) == (0, field)
     with pytest.raises(EncodeError, match="without all of the columns"):
         mqsd.encode_batch(mqsd.decode_batch([other], columns=enough))
-    with pytest.raises(ValueError, match="needs its columns type and violations"):
+    with pytest.raises(ValueError, match="needs its columns violations"):
         mqsd.encode_batch(mqsd.decode_batch([packet], columns=["type"]))
