@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any
 import psutil
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import DataStreamWriter
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from benchmarks import spark_forms as forms
@@ -216,6 +218,61 @@ def test_pipeline(
     report.ratio(rounds, MIXED, ratio, rounds.spread(MIXED_ALONE, MIXED), target, "than alone")
     benchmark.extra_info[f"{MIXED}, times {MIXED_ALONE}"] = ratio
     benchmark.pedantic(contenders[0].run, rounds=1)
+
+
+def test_following(
+    benchmark: BenchmarkFixture,
+    scale: Scale,
+    report: Report,
+    spark: SparkSession,
+    payloads: forms.Payloads,
+    tmp_path: Path,
+) -> None:
+    """A stream and the pipeline over a capture that grows: a row, 1,000 more frames, and a start with nothing new."""
+    (capture, *_) = payloads.captures.iterdir()
+    more = b"".join(forms.split_records(capture.read_bytes())[:1000])
+    seconds: dict[str, list[tuple[float, float]]] = {}
+
+    def to_its_end(stream: DataStreamWriter) -> None:
+        stream.trigger(availableNow=True).start().awaitTermination()
+
+    def timed(name: str, run: Callable[[], object]) -> None:
+        started, before = time.monotonic(), CLOCK()
+        run()
+        seconds.setdefault(name, []).append((CLOCK() - before, time.monotonic() - started))
+
+    for number in range(scale.spark_rounds + 1):
+        folder = tmp_path / str(number)
+        (folder / "captures").mkdir(parents=True)
+        growing = Path(shutil.copy(capture, folder / "captures" / "growing.pcap"))
+        stream = spark.readStream.format("msmq").load(str(folder / "captures")).writeStream.format("parquet")
+        stream = stream.option("checkpointLocation", str(folder / "log")).option("path", str(folder / "rows"))
+        lake = partial(run_pipeline, spark, folder / "captures", folder / "lake")
+        timed("first read, stream", partial(to_its_end, stream))
+        timed("first read, pipeline", lake)
+        timed("nothing new, stream", partial(to_its_end, stream))
+        timed("nothing new, pipeline", lake)
+        query = stream.trigger(processingTime="0 seconds").start()
+        query.processAllAvailable()
+        for _ in range(3):
+            with growing.open("ab") as file:
+                file.write(more)
+            timed("1,000 more frames, stream", query.processAllAvailable)
+            timed("1,000 more frames, pipeline", lake)
+        query.stop()
+        shutil.rmtree(folder)
+    rows = payloads.rows / len(list(payloads.captures.iterdir()))
+    report.section(
+        f"A capture of {mebibytes(capture.stat().st_size)} that grows: CPU time, and the shortest time to wait"
+    )
+    for name, found in seconds.items():
+        # The first round warms the JVM
+        cpu, wall = sorted(one for one, _ in found[1:])[len(found) // 2 - 1], min(one for _, one in found)
+        each = f", {cpu / rows * 1e6:.2f} us a row" if name.startswith("first") else ""
+        report.figure(name, f"{cpu:.2f} s of CPU time, {wall:.2f} s{each}")
+        benchmark.extra_info[f"{name}, seconds of CPU time"] = cpu
+        benchmark.extra_info[f"{name}, shortest seconds"] = wall
+    benchmark.pedantic(lambda: None, rounds=1)
 
 
 def with_setting(spark: SparkSession, name: str, value: str, run: Callable[[], None]) -> Callable[[], None]:

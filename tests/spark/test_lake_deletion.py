@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
+import os
 import shutil
+import signal
+import subprocess
+import sys
+import time
 from collections import Counter
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
 
 from msmqwire import cli
 from msmqwire.insight.sql import SqlError
@@ -32,7 +41,8 @@ from tests.spark.lake_runs import (
 )
 from tests.spark.tasks import TASKS
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples"
 FIRST = {"a": 3, "b": 5, "c": 1}
 GROWN = {"a": 9, "b": 5, "c": 1, "d": 4}
 # What these runs give the sender of frame 1
@@ -155,6 +165,138 @@ def test_a_deletion_that_is_stopped_in_any_step(first: Path, tmp_path: Path) -> 
         assert lakes.check(root) == [], step
         shutil.rmtree(root)
     assert found == {1, 2}
+
+
+@contextlib.contextmanager
+def power(root: Path) -> Iterator[Callable[[], list[Path]]]:
+    """The files of a lake that a power failure would lose: they, or their names, are not synchronised with the disk."""
+    safe = {path for path in root.rglob("*") if path.is_file()}
+    written: set[Path] = set()
+
+    def fsync(descriptor: int) -> None:
+        path = Path(os.readlink(f"/proc/self/fd/{descriptor}"))
+        if path.is_dir():
+            safe.update(written.intersection(path.iterdir()))
+        else:
+            written.add(path)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", fsync)
+        yield lambda: sorted(path for path in root.rglob("*") if path.is_file() and path not in safe)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("torn", [False, True])
+def test_a_deletion_that_a_power_failure_ends(first: Path, tmp_path: Path, torn: bool) -> None:
+    """What was not synchronised in the step is gone, or half of it is: no row is lost, none comes back."""
+    found: Counter[int] = Counter()
+    spoilt = 0
+    for step in range(MOST_STEPS):
+        root = Path(shutil.copytree(first, tmp_path / str(step))).resolve()
+        stopped = False
+        with power(root) as lost:
+            try:
+                with stopped_at(step, stop):
+                    lakes.delete(root, addresses=[HOST])
+            except Stopped:
+                stopped = True
+            for path in lost():
+                data = path.read_bytes()
+                path.unlink()
+                if torn:
+                    path.write_bytes(data[: len(data) // 2])
+                if torn and path.parent.name == "_delta_log":
+                    # Delta's to mend: the line names the entry, without which the log is as before
+                    assert any(path.name in problem for problem in lakes.check(root)), step
+                    spoilt += 1
+                    path.unlink()
+        number = lakes.history(root)[0].number
+        found[number] += 1
+        assert read(root) == (expected(FIRST) if number == 1 else left(FIRST, 1))["topology"], step
+        assert lakes.check(root) == [], step
+        lakes.delete(root, addresses=[HOST])
+        assert contents(root) == left(FIRST, 1), step
+        assert lakes.check(root) == [], step
+        shutil.rmtree(root)
+        if not stopped:
+            break
+    assert not stopped
+    assert min(found[1], found[2]) > 5
+    assert (spoilt > 0) == torn
+
+
+@pytest.mark.long
+def test_the_command_is_killed(first: Path, tmp_path: Path) -> None:
+    """At moments over all of its time: it happened or it did not, and what comes next completes it."""
+    command = [sys.executable, "-m", "msmqwire", "lake", "delete", "--address", HOST, "--yes"]
+    random = Random(1)
+    duration = 0.0
+    codes: Counter[int] = Counter()
+    for number in range(24):
+        root = Path(shutil.copytree(first, tmp_path / str(number)))
+        started = time.monotonic()
+        process = subprocess.Popen([*command, str(root)], cwd=ROOT, stdout=subprocess.DEVNULL)
+        # The first is left to its end; most of its time it imports
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(None if number == 0 else duration * (0.6 + 0.5 * random.random()))
+        process.kill()
+        codes[process.wait()] += 1
+        duration = duration or time.monotonic() - started
+        is_done = lakes.history(root)[0].number == 2
+        assert read(root) == (left(FIRST, 1) if is_done else expected(FIRST))["topology"]
+        assert lakes.check(root) == []
+        assert lakes.delete(root, addresses=[HOST])["topology"] == (0 if is_done else 2)
+        assert contents(root) == left(FIRST, 1)
+        assert lakes.check(root) == []
+        shutil.rmtree(root)
+    assert codes.keys() <= {0, -signal.SIGKILL}
+    assert codes[-signal.SIGKILL]
+
+
+def delete_on_full_disks(first: str, disk: str) -> None:
+    """Delete rows of a lake on a file system with so much space left, from none to enough."""
+    failed = 0
+    for space in range(0, 1 << 20, 4096):
+        root, filler = Path(disk, "lake"), Path(disk, "filler")
+        shutil.copytree(first, root)
+        left_over = shutil.disk_usage(disk).free
+        filler.write_bytes(bytes(max(0, left_over - space)))
+        try:
+            lakes.delete(root, addresses=[HOST])
+        except (OSError, LakeError, DeltaError) as error:
+            if "space" not in str(error):
+                raise
+            failed += 1
+            is_full = True
+        else:
+            is_full = False
+        filler.unlink()
+        is_done = lakes.history(root)[0].number == 2
+        assert read(root) == (left(FIRST, 1) if is_done else expected(FIRST))["topology"], space
+        assert lakes.check(root) == [], space
+        lakes.delete(root, addresses=[HOST])
+        assert contents(root) == left(FIRST, 1), space
+        assert lakes.check(root) == [], space
+        shutil.rmtree(root)
+        if not is_full:
+            print(failed, "full disks")
+            return
+
+
+@pytest.mark.long
+def test_a_deletion_on_a_full_disk(first: Path, tmp_path: Path) -> None:
+    """On a file system of its own, where the machine lets us mount one."""
+    program = "import sys; from tests.spark.test_lake_deletion import delete_on_full_disks as run; run(*sys.argv[1:])"
+    script = f'mount -t tmpfs -o size=4m none "$3" || exit 77; exec "$1" -c "{program}" "$2" "$3"'
+    (tmp_path / "disk").mkdir()
+    done = subprocess.run(
+        ["unshare", "--mount", "--map-root-user", "sh", "-c", script, "sh", sys.executable, first, tmp_path / "disk"],
+        capture_output=True, cwd=ROOT, text=True, timeout=600,
+    )  # fmt: skip
+    if done.returncode == 77 or "unshare" in done.stderr:
+        pytest.skip("no file system can be mounted here")
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout.split()[0]) > 5
 
 
 def delete_and_grow(root: str) -> None:

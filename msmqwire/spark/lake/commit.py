@@ -19,12 +19,14 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake.exceptions import DeltaError
 
 from msmqwire.capture.files.listing import SourceFile
 from msmqwire.capture.parquet import Compression
+from msmqwire.columns.arrow_arrays import integers
 from msmqwire.spark.lake.accounting import ACCOUNTING, Decoded, SourceAccount
 from msmqwire.spark.lake.captures import KNOWN, Known, KnownCaptures, Relation
 from msmqwire.spark.lake.dayfiles import NewFile, WrittenFile, written_file
@@ -130,29 +132,31 @@ class Lake:
     def rows_by_capture(self) -> dict[str, Counter[str]]:
         """How many rows each capture has in each table, as ``accounting`` says."""
         found: dict[str, Counter[str]] = {name: Counter() for name in LAKE_TABLES}
-        for account in self.read_accounting(["capture", "rows", "faults", "deleted", "duplicate_of"]).to_pylist():
-            if account["capture"] is not None and account["duplicate_of"] is None:
-                for name, count in (*account["rows"], *(("faults", count) for _, count in account["faults"])):
-                    found[name][account["capture"]] += count
-                for name, count in account["deleted"] or ():
-                    found[name][account["capture"]] -= count
+        for one in self._counts("table", "capture"):
+            found[one["table"]][one["capture"]] = one["count_sum"]
         return found
 
     def rows_by_table(self) -> Counter[str]:
         """How many rows each table has, as ``accounting`` says."""
-        found: Counter[str] = Counter()
-        rows = self.read_accounting(["rows", "faults", "deleted"]).combine_chunks()
-        for name, sign in (("rows", 1), ("faults", 1), ("deleted", -1)):
+        return Counter({one["table"]: one["count_sum"] for one in self._counts("table")})
+
+    def _counts(self, *keys: str) -> list[dict[str, Any]]:
+        """The sums of the counts of rows in ``accounting``, without deleted rows."""
+        rows = self.read_accounting(["capture", "rows", "faults", "deleted"]).combine_chunks()
+        counts = []
+        for name in ("rows", "faults", "deleted"):
             chunks: Any = rows[name].chunks
-            for chunk in chunks:
-                counts: Any = (
-                    pa.table({"table": chunk.keys, "count": chunk.items})
-                    .group_by("table")
-                    .aggregate([("count", "sum")])
-                )
-                for one in counts.to_pylist():
-                    found["faults" if name == "faults" else one["table"]] += sign * one["count_sum"]
-        return found
+            for chunk, captures in zip(chunks, rows["capture"].chunks, strict=True):
+                # By code, of which this table has no column
+                tables = pa.repeat("faults", len(chunk.keys)) if name == "faults" else chunk.keys
+                numbers = pc.negate(chunk.items) if name == "deleted" else chunk.items
+                # list_parent_indices takes no maps
+                sizes: Any = pc.subtract(chunk.offsets[1:], chunk.offsets[:-1])
+                of = captures.take(integers(np.repeat(np.arange(len(chunk)), sizes.to_pylist())))
+                counts.append(pa.table({"table": tables, "capture": of, "count": numbers}))
+        if not counts:
+            return []
+        return pa.concat_tables(counts).group_by(list(keys)).aggregate([("count", "sum")]).to_pylist()
 
     def table(self, name: str) -> LakeTable:
         """A table of the lake.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import json
 import logging
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -21,7 +20,7 @@ from msmqwire.spark.lake.accounting import SourceAccount
 from msmqwire.spark.lake.commit import Lake, Pending
 from msmqwire.spark.lake.dayfiles import NO_DAY, WrittenFile
 from msmqwire.spark.lake.rewriting import parquet_file
-from msmqwire.spark.lake.schemas import file_schema, table_schema
+from msmqwire.spark.lake.schemas import table_schema
 from msmqwire.spark.lake.storage import LakeError, LakeOptions, Storage
 
 _LOG = logging.getLogger(__name__)
@@ -144,7 +143,7 @@ class LakeScan:
         run: int | None = None,
         skip_damaged: bool = False,
     ) -> LakeScan:
-        """The files of a table that may have rows that meet all conditions.
+        """The files of a table that may have rows that meet all conditions; those that it lacks yet may have any rows.
 
         Parameters
         ----------
@@ -185,7 +184,7 @@ class LakeScan:
                 if not skip_damaged:
                     raise
                 _skip(str(error))
-        files += (LakeFile(one.path, one.size, _day_of(one), True) for one in added if _may_have(one, conditions))
+        files += (LakeFile(one.path, one.size, _day_of(one), True) for one in added)
         return cls(store.storage, found.name, tuple(files), pending)
 
     @property
@@ -406,16 +405,6 @@ def _sorted(files: pa.Table) -> list[LakeFile]:
 
 def _day_of(file: WrittenFile) -> datetime.date | None:
     return None if file.day in (None, NO_DAY) else datetime.date.fromisoformat(str(file.day))
-
-
-def _may_have(file: WrittenFile, conditions: Iterable[Within]) -> bool:
-    """Whether a file that is not in its table yet may have rows that meet all conditions."""
-    statistics = json.loads(file.statistics)
-    columns: dict[str, Any] = {"partition.day": pa.array([_day_of(file)], pa.date32())}
-    for bound in ("min", "max"):
-        for name, value in statistics[f"{bound}Values"].items():
-            columns[f"{bound}.{name}"] = pa.array([value]).cast(file_schema(file.table).field(name).type)
-    return bool(len(_pruned(pa.table(columns), conditions)))
 
 
 def totals(
