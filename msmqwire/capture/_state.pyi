@@ -5,7 +5,7 @@ from collections.abc import Callable
 from msmqwire.capture.files._file_reader import FileReader
 from msmqwire.capture.tcp._streams import StreamTable
 
-LAYOUT: bytes
+FIELDS: tuple[str, ...]
 
 def reader_state(reader: FileReader) -> bytes: ...
 def resume_reader(reader: FileReader, seek: Callable[[int], None], place: int, frames: int, state: bytes) -> None: ...

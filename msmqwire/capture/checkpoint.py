@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import struct
+import sys
 import zlib
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from msmqwire.capture._state import LAYOUT
+from msmqwire.capture._state import FIELDS
 from msmqwire.errors import CaptureError
 
-VERSION = 3
+VERSION = 4
+#: Bytes of a state, at most: twice what StreamLimits lets a reader hold by default.
+LARGEST_STATE = 256 << 20
 MAGIC = b"msmqwire checkpoint" + bytes((VERSION,))
 _SEAL = struct.Struct("<I")  # the checksum of the bytes after it, and of the place
 _PLACE = struct.Struct("<QQ")
@@ -56,8 +61,8 @@ class Checkpoint:
     frames : int
         The number of frames before the place in the file.
     state : bytes
-        Section and interfaces, open TCP streams with what they hold, IP datagrams in fragments; read by the version of
-        this package that wrote it.
+        Section and interfaces, open TCP streams with what they hold, IP datagrams in fragments, compressed. A version
+        of this package reads it if its structures have the same fields.
     """
 
     file: str
@@ -68,8 +73,14 @@ class Checkpoint:
     @classmethod
     def of(cls, file: str, offset: int, frames: int, state: State) -> Checkpoint:
         """A checkpoint with this state, encoded as ``opened`` reads it."""
-        parts = [state.reading, state.reader, state.streams, *(name.encode() for name in state.files)]
-        body = LAYOUT + bytes((state.finished,)) + b"".join(_SIZE.pack(len(part)) + part for part in parts)
+        header = {
+            "fields": _fields(),
+            "reading": state.reading.hex(),
+            "finished": state.finished,
+            "files": state.files,
+            "reader": len(state.reader),
+        }
+        body = zlib.compress(b"\n".join((json.dumps(header).encode(), state.reader + state.streams)), 1)
         return cls(file, offset, frames, MAGIC + _SEAL.pack(_checksum(file, offset, frames, body)) + body)
 
     def opened(self) -> State:
@@ -92,11 +103,20 @@ class Checkpoint:
             raise _malformed(f"offset {self.offset}, frames {self.frames}") from None
         if _SEAL.unpack_from(self.state, len(MAGIC))[0] != found:
             raise _malformed("its checksum differs")
-        if not body.startswith(LAYOUT):
-            raise CaptureError("a checkpoint of another kind of machine, or of another build of this package")
-        reading, reader, streams, *files = _parts(body[len(LAYOUT) + 1 :])
-        finished = body[len(LAYOUT)] != 0
-        return State(reading, reader, finished, [name.decode(errors="replace") for name in files], streams)
+        content = zlib.decompressobj()
+        try:
+            header, _, state = content.decompress(body, LARGEST_STATE).partition(b"\n")
+            fields = json.loads(header)
+        except (ValueError, zlib.error):
+            fields = {}
+        if content.unconsumed_tail or not content.eof or not isinstance(fields, dict) or "fields" not in fields:
+            raise _malformed(f"it is truncated, or above {LARGEST_STATE} bytes")
+        if fields["fields"] != _fields():
+            raise CaptureError(
+                "a checkpoint whose state has other fields: of another version of this package, or kind of machine"
+            )
+        reader, streams = state[: fields["reader"]], state[fields["reader"] :]
+        return State(bytes.fromhex(fields["reading"]), reader, fields["finished"], fields["files"], streams)
 
     def to_bytes(self) -> bytes:
         """The checkpoint as bytes, for ``from_bytes``."""
@@ -128,22 +148,9 @@ def _checksum(file: str, offset: int, frames: int, body: bytes) -> int:
     return zlib.crc32(body, zlib.crc32(_PLACE.pack(offset, frames) + file.encode()))
 
 
-def _parts(data: bytes) -> list[bytes]:
-    """The parts, each after its size; at least three."""
-    parts = []
-    at = 0
-    while at < len(data):
-        if _SIZE.size > len(data) - at:
-            raise _malformed("it is truncated")
-        (size,) = _SIZE.unpack_from(data, at)
-        at += _SIZE.size
-        if size > len(data) - at:
-            raise _malformed("it is truncated")
-        parts.append(data[at : at + size])
-        at += size
-    if len(parts) < 3:
-        raise _malformed("it is truncated")
-    return parts
+def _fields() -> str:
+    """A digest of the names and sizes of all fields in a state."""
+    return hashlib.blake2b(repr((sys.byteorder, FIELDS)).encode(), digest_size=8).hexdigest()
 
 
 def _malformed(why: str) -> CaptureError:

@@ -67,10 +67,11 @@ class _Job(Sent):
         CaptureError
             It is not a capture or, in mode FAILFAST, parts of it cannot be read.
         """
-        number = self.captures.index(part.file)
+        file = part.files[0].name
+        number = self.captures.index(file)
         options = self.options.scan.payloads
         with FrameReader(
-            part.file,
+            file,
             ports=options.ports,
             copies=options.copies,
             storage_options=options.storage_options,

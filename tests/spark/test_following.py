@@ -26,7 +26,8 @@ from msmqwire.capture import TABLES, read_tables
 from msmqwire.capture.files.listing import SourceFile, find_files
 from msmqwire.errors import CaptureError, DecodeError
 from msmqwire.spark.source.datasource import MsmqDataSource
-from msmqwire.spark.source.following import MsmqStreamReader, SequencePart
+from msmqwire.spark.source.following import MsmqStreamReader
+from msmqwire.spark.source.planning import CapturePartition
 from tests.capture import build
 from tests.capture.traffic import conversation
 from tests.effort import long_cases
@@ -70,7 +71,7 @@ class Query:
         self.source = {"path": str(path), "table": "messages", **options}
         self.log: list[str] = []
         self.rows: list[dict[str, Any]] = []
-        self.parts: list[SequencePart] = []
+        self.parts: list[CapturePartition] = []
         self.start()
 
     def start(self, *, available_now: bool = False) -> None:
@@ -213,7 +214,7 @@ def test_parts_for_tasks(tmp_path: Path, form: int) -> None:
     query = Query(tmp_path, splitSize="3k")
     query.batch()
     assert size / 3072 - 1 < len(query.parts) < size / 1024
-    assert any(len(part.files) > 1 for part in query.parts)
+    assert any(len(part.files) > 1 for task in query.parts for part in task.parts)
     same(query.rows, serial(files))
     whole = Query(tmp_path, splitSize="0")
     whole.batch()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 from pathlib import Path
@@ -9,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from msmqwire.capture import Checkpoint
+from msmqwire.capture.checkpoint import LARGEST_STATE, State
 from msmqwire.errors import CaptureError
 from msmqwire.spark.source import following
 from tests.capture import build
@@ -107,9 +110,15 @@ def test_offsets_that_are_none(tmp_path: Path) -> None:
     write(tmp_path, rotated(traffic(16), 2, 0))
     query = Query(tmp_path)
     query.batch()
-    for bad in ({}, {**query.offset, "passed": 5}, {**query.offset, "checkpoint": "AAAA"}):
+    no_checkpoint = base64.b64encode(b"nothing").decode()
+    for bad, message in (
+        ({}, "not an offset of a query over captures"),
+        ({**query.offset, "passed": 5}, "not an offset of a query over captures"),
+        ({**query.offset, "checkpoint": "A"}, "not an offset of a query over captures"),
+        ({**query.offset, "checkpoint": no_checkpoint}, "cannot be resumed: the checkpoint is malformed"),
+    ):
         query.log[-1] = json.dumps(bad)
-        with pytest.raises(CaptureError, match="not an offset of a query over captures"):
+        with pytest.raises(CaptureError, match=message):
             query.plan()
 
 
@@ -162,9 +171,11 @@ def test_a_checkpoint_of_another_version(tmp_path: Path, monkeypatch: pytest.Mon
 @pytest.mark.long
 def test_an_offset_that_expands_without_end_is_refused() -> None:
     """The log of a query is a file like others: 256 kB of it must not become 256 MiB and more."""
-    bomb = following._packed(bytes(following.LARGEST_STATE + 1))
+    bomb = following._packed(bytes(LARGEST_STATE + 1))
     assert len(bomb) < 1 << 19
-    for offset in ({"passed": bomb, "checkpoint": ""}, {"passed": following._packed(b"{}"), "checkpoint": bomb}):
+    state = State(b"", b"", False, [], bytes(LARGEST_STATE))
+    saved = base64.b64encode(Checkpoint.of("", 0, 0, state).to_bytes()).decode()
+    for offset in ({"passed": bomb, "checkpoint": ""}, {"passed": following._packed(b"{}"), "checkpoint": saved}):
         with pytest.raises(CaptureError, match="above 268435456 bytes"):
             following.Position.from_offset({"file": "", "size": 0, "head": "", "skipped": 0, **offset})
     truncated = following._packed(b"{}")[:4]

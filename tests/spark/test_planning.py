@@ -266,7 +266,7 @@ def test_a_name_that_is_no_text(captures: dict[str, Path], tmp_path: Path) -> No
 
 def test_packing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(planning, "OPEN_COST", 1)
-    parts = [CapturePart(str(number), size) for number, size in enumerate([3, 4, 2, 20, 0, 0, 9, 5, 3])]
+    parts = [CapturePart((), size) for size in (3, 4, 2, 20, 0, 0, 9, 5, 3)]
     packed = [[part.size for part in task] for task in pack(parts, 10)]
     assert packed == [[3, 4], [2], [20], [0, 0], [9], [5, 3]]
     assert list(pack([], 10)) == []

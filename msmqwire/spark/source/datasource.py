@@ -224,7 +224,7 @@ class MsmqReader(Sent, DataSourceReader):
         for part in parts:
             scan = Scan(options.scan, {options.table: self.columns})
             try:
-                for _, batch in scan.rows(part.files, resume=part.resume, stop=part.stop):
+                for _, batch in scan.rows([file.name for file in part.files], resume=part.resume, stop=part.stop):
                     yield batch
             except (CaptureError, OSError) as error:
                 # FAILFAST does not ignore malformed frames. A capture that was read to be split has changed since, or

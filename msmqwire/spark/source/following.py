@@ -29,6 +29,7 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxBytes, SupportsTriggerAvailableNow
 
 from msmqwire.capture import Checkpoint, checkpoints
+from msmqwire.capture.checkpoint import LARGEST_STATE
 from msmqwire.capture.files.compression import form_of
 from msmqwire.capture.files.listing import SourceFile, open_source
 from msmqwire.capture.files.remote import PositionedFile
@@ -37,7 +38,7 @@ from msmqwire.errors import CaptureError
 from msmqwire.spark.executors import Sent
 from msmqwire.spark.schema import SparkColumn
 from msmqwire.spark.source.options import OPTIONS, SourceOptions
-from msmqwire.spark.source.planning import SPLIT_SIZE
+from msmqwire.spark.source.planning import SPLIT_SIZE, CapturePart, CapturePartition
 from msmqwire.spark.source.scan import Scan, describe_problems
 
 log = logging.getLogger(__name__)
@@ -52,8 +53,6 @@ HEAD_SIZE = 4096
 SHORTEST_CAPTURE = 28
 # The size of a file that is unfinished, is not a capture, or was compressed later
 UNKNOWN_SIZE = sys.maxsize
-# Bytes of a checkpoint, or of the names in an offset, at most: twice what StreamLimits lets a reader hold
-LARGEST_STATE = 256 << 20
 # The number of file names in an offset, to detect files that arrive late
 KEPT_NAMES = 256
 
@@ -98,7 +97,7 @@ class Position:
             "size": self.size,
             "head": self.head,
             "passed": _packed(json.dumps(self.passed).encode()),
-            "checkpoint": _packed_checkpoint(self.checkpoint),
+            "checkpoint": "" if self.checkpoint is None else base64.b64encode(self.checkpoint.to_bytes()).decode(),
             "skipped": self.skipped,
         }
 
@@ -113,7 +112,8 @@ class Position:
         """
         try:
             passed = dict(json.loads(_unpacked(offset["passed"])))
-            checkpoint = _unpacked_checkpoint(offset["checkpoint"])
+            saved = base64.b64decode(offset["checkpoint"])
+            checkpoint = Checkpoint.from_bytes(saved) if saved else None
             return cls(offset["file"], offset["size"], offset["head"], passed, checkpoint, offset["skipped"])
         except (KeyError, TypeError, ValueError, zlib.error) as error:
             raise CaptureError(f"not an offset of a query over captures: {error!r}") from error
@@ -135,14 +135,6 @@ def _unpacked(text: str) -> bytes:
     return data
 
 
-def _packed_checkpoint(checkpoint: Checkpoint | None) -> str:
-    return "" if checkpoint is None else _packed(checkpoint.to_bytes())
-
-
-def _unpacked_checkpoint(text: str) -> Checkpoint | None:
-    return Checkpoint.from_bytes(_unpacked(text)) if text else None
-
-
 class Step(NamedTuple):
     """A position that was reached, ``bytes`` after the previous one.
 
@@ -153,23 +145,6 @@ class Step(NamedTuple):
     bytes: int = 0
     begun: SourceFile | None = None
     passed: str | None = None
-
-
-@dataclass(frozen=True)
-class SequencePart(InputPartition):
-    """The part of a sequence that one task reads: from one checkpoint to the next.
-
-    The driver holds the parts of a batch; checkpoints are compressed in them, as in offsets.
-    """
-
-    files: tuple[SourceFile, ...]
-    resume: str
-    stop: str
-
-    @classmethod
-    def between(cls, begin: Position, end: Position, files: Sequence[SourceFile]) -> SequencePart:
-        """The part between two positions."""
-        return cls(tuple(files), _packed_checkpoint(begin.checkpoint), _packed_checkpoint(end.checkpoint))
 
 
 class ListedFile(PositionedFile):
@@ -293,7 +268,7 @@ class MsmqStreamReader(Sent, DataSourceStreamReader, SupportsTriggerAvailableNow
         self.columns = columns
         self._available: tuple[SourceFile, ...] | None = None
         self._nothing_new: tuple[dict[str, Any], tuple[SourceFile, ...]] | None = None
-        self._planned: tuple[dict[str, Any], dict[str, Any], list[SequencePart]] | None = None
+        self._planned: tuple[dict[str, Any], dict[str, Any], list[CapturePartition]] | None = None
         self._warned: set[str] = set()
 
     # --- Called by Spark ---
@@ -350,12 +325,12 @@ class MsmqStreamReader(Sent, DataSourceStreamReader, SupportsTriggerAvailableNow
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a part."""
-        assert isinstance(partition, SequencePart)
+        assert isinstance(partition, CapturePartition)
+        (part,) = partition.parts
         scan = Scan(self.options.scan, {self.options.table: self.columns})
         with ExitStack() as stack:
-            files = [stack.enter_context(ListedFile(file, self.options)) for file in partition.files]
-            resume, stop = map(_unpacked_checkpoint, (partition.resume, partition.stop))
-            for _, batch in scan.batches(files, resume=resume, stop=stop):
+            files = [stack.enter_context(ListedFile(file, self.options)) for file in part.files]
+            for _, batch in scan.batches(files, resume=part.resume, stop=part.stop):
                 yield batch
         if problems := describe_problems(scan.stats):
             log.warning("%s", problems)
@@ -442,7 +417,7 @@ class MsmqStreamReader(Sent, DataSourceStreamReader, SupportsTriggerAvailableNow
         *,
         until: Position | None = None,
         most: int | None = None,
-    ) -> tuple[Position, list[SequencePart]]:
+    ) -> tuple[Position, list[CapturePartition]]:
         """The position that reading from ``begin`` reaches, and the parts up to it, of about ``splitSize`` bytes.
 
         ``until`` is the position that an earlier plan reached; ``most`` is the limit in bytes.
@@ -450,14 +425,14 @@ class MsmqStreamReader(Sent, DataSourceStreamReader, SupportsTriggerAvailableNow
         at = first = begin = self._resumed(begin, files)
         sequence = [file for file in files if file.name == at.file and at.checkpoint]
         passed = dict(begin.passed)
-        parts: list[SequencePart] = []
+        parts: list[CapturePartition] = []
         total = size = 0
         for step in self._steps(at, files, growing=until is None):
             total += step.bytes
             if most is not None and total > most and total > step.bytes:
                 break
             if size and size + step.bytes > self._split_size:
-                parts.append(SequencePart.between(first, at, sequence))
+                parts.append(_part(sequence, size, first, at))
                 sequence, first, size = sequence[-1:], at, 0
             if step.begun is not None:
                 if sequence:
@@ -471,7 +446,7 @@ class MsmqStreamReader(Sent, DataSourceStreamReader, SupportsTriggerAvailableNow
                 at = until
                 break
         if at.checkpoint != first.checkpoint:
-            parts.append(SequencePart.between(first, at, sequence))
+            parts.append(_part(sequence, size, first, at))
         new = len(passed) - len(begin.passed)
         return replace(at, passed=dict([*passed.items()][-max(KEPT_NAMES, new + 1) :])), parts
 
@@ -570,6 +545,11 @@ class MsmqStreamReader(Sent, DataSourceStreamReader, SupportsTriggerAvailableNow
         if what not in self._warned:
             self._warned.add(what)
             log.warning("%s", what)
+
+
+def _part(files: Sequence[SourceFile], size: int, begin: Position, end: Position) -> CapturePartition:
+    """The part between two positions."""
+    return CapturePartition((CapturePart(tuple(files), size, begin.checkpoint, end.checkpoint),))
 
 
 def _shown_option(options: Mapping[str, str], name: str) -> str:

@@ -71,29 +71,21 @@ def pack(items: Iterable[Item], size: int, open_cost: int | None = None) -> Iter
 
 @dataclass(frozen=True)
 class CapturePart:
-    """A capture, or the part of it between two checkpoints.
+    """A capture, consecutive captures, or the part of these between two checkpoints.
 
     Attributes
     ----------
-    file : str
+    files : tuple of SourceFile
     size : int
         In bytes.
     resume, stop : Checkpoint or None
         None: the beginning, the end.
-    following : tuple of str
-        In a sequence, the next captures up to the one that contains ``stop``.
     """
 
-    file: str
+    files: tuple[SourceFile, ...]
     size: int
     resume: Checkpoint | None = None
     stop: Checkpoint | None = None
-    following: tuple[str, ...] = ()
-
-    @property
-    def files(self) -> tuple[str, ...]:
-        """The files to open."""
-        return (self.file, *self.following)
 
 
 @dataclass(frozen=True)
@@ -167,7 +159,7 @@ def split(files: Sequence[SourceFile], size: int, options: SourceOptions) -> lis
             last = shown.index(stop.file, first)
             end = begins[last] + stop.offset
             # The file of a checkpoint at its beginning is not read, but the reader has to know its name
-            parts.append(CapturePart(names[first], end - begin, resume, stop, tuple(names[first + 1 : last + 1])))
+            parts.append(CapturePart(tuple(files[first : last + 1]), end - begin, resume, stop))
             resume, first, begin = stop, last, end
     return parts
 
@@ -176,6 +168,5 @@ def _partitions(parts: Iterable[CapturePart], size: int) -> list[CapturePartitio
     return [CapturePartition(tuple(of_task)) for of_task in pack(parts, size)]
 
 
-def _unsplit(file: SourceFile, *following: SourceFile) -> CapturePart:
-    size = sum(one.size for one in (file, *following))
-    return CapturePart(file.name, size, following=tuple(one.name for one in following))
+def _unsplit(*files: SourceFile) -> CapturePart:
+    return CapturePart(files, sum(file.size for file in files))
