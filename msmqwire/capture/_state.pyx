@@ -42,7 +42,7 @@ import sys
 from zlib import crc32
 
 from msmqwire.capture.frames._encapsulations import encapsulation_names
-from msmqwire.errors import CaptureError
+from msmqwire.errors import CaptureError, CaptureFormatError
 
 if False:  # for type checkers: see stubs.py
     from collections.abc import Callable
@@ -133,7 +133,7 @@ def resume_reader(FileReader reader, seek: Callable[[int], None], uint64_t place
     seek(place)
     size, checksum = _FRONT.unpack_from(state)
     if len(reader.front) < size or crc32(reader.front[:size]) != checksum:
-        raise CaptureError(f"{reader.name}: is not the file that the checkpoint is in: it begins with other bytes")
+        raise CaptureFormatError(f"{reader.name}: is not the file that the checkpoint is in: it begins with other bytes")
     reader.searching, reader.lost_from = _SEARCH.unpack_from(state, _FRONT.size)
     set_numbered(reader, state[numbered:section])
     set_section(reader, state[section:])
@@ -355,7 +355,7 @@ cdef inline bint is_covered(const Datagram* datagram, size_t at) noexcept:
 
 def malformed_state():
     """The CaptureError of bytes that no reader saved."""
-    return CaptureError("the checkpoint is malformed: its state of the reader is impossible")
+    return CaptureFormatError("the checkpoint is malformed: its state of the reader is impossible")
 
 
 cdef int restore_streams(Streams* streams, bytes saved) except -1:

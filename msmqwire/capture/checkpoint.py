@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from msmqwire.capture._state import LAYOUT
-from msmqwire.errors import CaptureError
+from msmqwire.errors import CaptureFormatError
 
 VERSION = 3
 MAGIC = b"msmqwire checkpoint" + bytes((VERSION,))
@@ -84,7 +84,7 @@ class Checkpoint:
         if len(self.state) < front or not self.state.startswith(MAGIC[:-1]):
             raise _malformed("it does not begin like one")
         if not self.state.startswith(MAGIC):
-            raise CaptureError(f"a checkpoint of version {self.state[len(MAGIC) - 1]}; this is version {VERSION}")
+            raise CaptureFormatError(f"a checkpoint of version {self.state[len(MAGIC) - 1]}; this is version {VERSION}")
         body = self.state[front:]
         try:
             found = _checksum(self.file, self.offset, self.frames, body)
@@ -93,7 +93,7 @@ class Checkpoint:
         if _SEAL.unpack_from(self.state, len(MAGIC))[0] != found:
             raise _malformed("its checksum differs")
         if not body.startswith(LAYOUT):
-            raise CaptureError("a checkpoint of another kind of machine, or of another build of this package")
+            raise CaptureFormatError("a checkpoint of another kind of machine, or of another build of this package")
         reading, reader, streams, *files = _parts(body[len(LAYOUT) + 1 :])
         finished = body[len(LAYOUT)] != 0
         return State(reading, reader, finished, [name.decode(errors="replace") for name in files], streams)
@@ -146,5 +146,5 @@ def _parts(data: bytes) -> list[bytes]:
     return parts
 
 
-def _malformed(why: str) -> CaptureError:
-    return CaptureError(f"the checkpoint is malformed: {why}")
+def _malformed(why: str) -> CaptureFormatError:
+    return CaptureFormatError(f"the checkpoint is malformed: {why}")
