@@ -16,10 +16,13 @@ if TYPE_CHECKING:
     from msmqwire.columns import Batch, Payloads
     from msmqwire.errors import (
         CaptureError,
+        CaptureFormatError,
+        CaptureReadError,
         DecodeError,
         DirectoryError,
         EncodeError,
         FormatNameError,
+        LakeError,
         MsmqWireError,
         RoutingError,
     )
@@ -29,10 +32,13 @@ __version__ = "0.2.0"
 __all__ = [
     "Batch",
     "CaptureError",
+    "CaptureFormatError",
+    "CaptureReadError",
     "DecodeError",
     "DirectoryError",
     "EncodeError",
     "FormatNameError",
+    "LakeError",
     "MsmqWireError",
     "Payloads",
     "RoutingError",

@@ -11,11 +11,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CaptureError",
+    "CaptureFormatError",
+    "CaptureReadError",
     "DecodeError",
     "DirectoryError",
     "DirectoryNotConnected",
     "EncodeError",
     "FormatNameError",
+    "LakeError",
     "MsmqWireError",
     "RoutingError",
     "SessionError",
@@ -82,7 +85,7 @@ class MsmqWireError(Exception):
     """Base of all errors of this package."""
 
 
-class DecodeError(MsmqWireError):
+class DecodeError(MsmqWireError, ValueError):
     """A payload cannot be decoded as its kind.
 
     Attributes
@@ -123,7 +126,7 @@ class DecodeError(MsmqWireError):
         return f"{place}: {self.detail}" if self.detail else place
 
 
-class EncodeError(MsmqWireError):
+class EncodeError(MsmqWireError, ValueError):
     """A packet cannot be written because the specification forbids it.
 
     Attributes
@@ -147,7 +150,7 @@ class EncodeError(MsmqWireError):
         return f"{place}: {self.reason}"
 
 
-class FormatNameError(MsmqWireError):
+class FormatNameError(MsmqWireError, ValueError):
     """A format name or path name does not follow its grammar.
 
     Attributes
@@ -199,6 +202,18 @@ class DirectoryNotConnected(DirectoryError):  # noqa: N818 - the name of the spe
 
 class CaptureError(MsmqWireError):
     """A file is not a capture, or cannot be read."""
+
+
+class CaptureFormatError(CaptureError, ValueError):
+    """A file is not a capture, or a checkpoint is not valid."""
+
+
+class CaptureReadError(CaptureError, OSError):
+    """A capture cannot be read to its end: it has changed, is too short, or its file cannot be read as it is."""
+
+
+class LakeError(MsmqWireError):
+    """A lake cannot be read or written: it is not a lake, or it is not as this program left it."""
 
 
 class SessionError(MsmqWireError):

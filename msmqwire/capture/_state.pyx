@@ -41,7 +41,7 @@ from msmqwire.wire.cursor cimport Cursor, cursor_over, remaining, take
 from zlib import crc32
 
 from msmqwire.capture.frames._encapsulations import encapsulation_names
-from msmqwire.errors import CaptureError
+from msmqwire.errors import CaptureError, CaptureFormatError
 
 if False:  # for type checkers: see stubs.py
     from collections.abc import Callable
@@ -299,7 +299,7 @@ def resume_reader(FileReader reader, seek: Callable[[int], None], uint64_t place
         raise malformed_state()
     seek(place)
     if len(reader.front) < saved.front or crc32(reader.front[:saved.front]) != saved.front_checksum:
-        raise CaptureError(f"{reader.name}: is not the file that the checkpoint is in: it begins with other bytes")
+        raise CaptureFormatError(f"{reader.name}: is not the file that the checkpoint is in: it begins with other bytes")
     reader.searching, reader.lost_from = saved.searching, saved.lost_from
     for _ in range(saved.numbered):
         NUMBERED.restore(&cursor, &numbered)
@@ -525,7 +525,7 @@ cdef inline bint is_covered(const Datagram* datagram, size_t at) noexcept:
 
 def malformed_state():
     """The CaptureError of bytes that no reader saved."""
-    return CaptureError("the checkpoint is malformed: its state of the reader is impossible")
+    return CaptureFormatError("the checkpoint is malformed: its state of the reader is impossible")
 
 
 cdef int restore_streams(Streams* streams, bytes saved) except -1:

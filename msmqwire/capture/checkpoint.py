@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from msmqwire.capture._state import FIELDS
-from msmqwire.errors import CaptureError
+from msmqwire.errors import CaptureFormatError
 
 VERSION = 4
 #: Bytes of a state, at most: twice what StreamLimits lets a reader hold by default.
@@ -95,7 +95,7 @@ class Checkpoint:
         if len(self.state) < front or not self.state.startswith(MAGIC[:-1]):
             raise _malformed("it does not begin like one")
         if not self.state.startswith(MAGIC):
-            raise CaptureError(f"a checkpoint of version {self.state[len(MAGIC) - 1]}; this is version {VERSION}")
+            raise CaptureFormatError(f"a checkpoint of version {self.state[len(MAGIC) - 1]}; this is version {VERSION}")
         body = self.state[front:]
         try:
             found = _checksum(self.file, self.offset, self.frames, body)
@@ -112,7 +112,7 @@ class Checkpoint:
         if content.unconsumed_tail or not content.eof or not isinstance(fields, dict) or "fields" not in fields:
             raise _malformed(f"it is truncated, or above {LARGEST_STATE} bytes")
         if fields["fields"] != _fields():
-            raise CaptureError(
+            raise CaptureFormatError(
                 "a checkpoint whose state has other fields: of another version of this package, or kind of machine"
             )
         reader, streams = state[: fields["reader"]], state[fields["reader"] :]
@@ -153,5 +153,5 @@ def _fields() -> str:
     return hashlib.blake2b(repr((sys.byteorder, FIELDS)).encode(), digest_size=8).hexdigest()
 
 
-def _malformed(why: str) -> CaptureError:
-    return CaptureError(f"the checkpoint is malformed: {why}")
+def _malformed(why: str) -> CaptureFormatError:
+    return CaptureFormatError(f"the checkpoint is malformed: {why}")

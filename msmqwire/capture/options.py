@@ -188,13 +188,16 @@ class ReadOptions:
         Raises
         ------
         TypeError
-            A keyword is no field, or one of ``unused``: fields that the called function has no use for.
+            A keyword is no field, or one of ``unused``: fields that the called function has no use for; or ``options``
+            is something else, such as the mode of ``open``.
         """
         wrong = sorted(set(keywords).difference(_FIELDS.difference(unused)))
         if wrong:
             raise TypeError(f"unexpected keyword argument: {', '.join(wrong)}")
         if options is None:
             return cls(**keywords)
+        if not isinstance(options, ReadOptions):
+            raise TypeError(f"options is {options!r}, not ReadOptions; give options by name, as in ports={{1801}}")
         return replace(options, **keywords) if keywords else options  # type: ignore[arg-type] # wide types, as __init__
 
     @classmethod

@@ -9,7 +9,7 @@ from msmqwire.capture.checkpoint import Checkpoint, State
 from msmqwire.capture.files._file_reader import FileReader
 from msmqwire.capture.files.sources import UnopenedFile
 from msmqwire.capture.tcp._streams import StreamTable
-from msmqwire.errors import CaptureError
+from msmqwire.errors import CaptureReadError
 
 
 class Part:
@@ -80,7 +80,7 @@ class Part:
     def check_end(self, reader: FileReader) -> None:
         """Raise if the last file is shorter than the stop checkpoint says."""
         if self.stop is not None and self.stop.offset > reader.place:
-            raise CaptureError(f"{reader.name}: ends at {reader.place}, before the checkpoint {self.stop.offset}")
+            raise CaptureReadError(f"{reader.name}: ends at {reader.place}, before the checkpoint {self.stop.offset}")
 
     def checkpoint_of(self, reader: FileReader, streams: StreamTable, *, at_end: bool) -> Checkpoint:
         """The checkpoint of a reader; ``at_end``: at the end of its file, of which nothing more will be read."""

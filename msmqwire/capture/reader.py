@@ -320,7 +320,7 @@ class Capture(ClosingIterator[Block]):
             problem = "" if self._file is None else self._file.problem
             self.close()
             if problem and isinstance(error, CaptureError):
-                raise CaptureError(f"{file.name}: {problem}") from None
+                raise type(error)(f"{file.name}: {problem}") from None
             raise
 
     def _resumed(self, file: UnopenedFile, resume: Checkpoint, *, last: bool) -> FileReader:
@@ -417,11 +417,12 @@ def open(source: Source, options: ReadOptions | None = None, **keywords: Unpack[
 
     Raises
     ------
-    CaptureError
+    CaptureFormatError
         A file is not a capture; a checkpoint is malformed or of another file. Malformed records inside a capture raise
         nothing: they are reported in ``stats``.
     OSError
-        A file cannot be opened or read; ``FileNotFoundError``: a name stands for no file.
+        A file cannot be opened or read; ``FileNotFoundError``: a name stands for no file; ``CaptureReadError``: the
+        file cannot be read as it is.
     ValueError
         An option has a value that it cannot have; there is no file system for a URI; a checkpoint is in no
         file of the source, or inside a file that can only be read from its beginning.

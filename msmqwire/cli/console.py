@@ -87,7 +87,7 @@ def say(text: str) -> None:
 
 def describe_error(error: OSError | MsmqWireError) -> str:
     """An error as one line; of an error of the system, the file first."""
-    if not isinstance(error, OSError):
+    if isinstance(error, MsmqWireError):
         return str(error)
     # deltalake writes its errors for terminals
     reason = error.strerror or " ".join(_COLOUR.sub("", str(error)).split()) or type(error).__name__

@@ -254,12 +254,10 @@ def _in_order(packets: Iterable[_Packet], name: str) -> list[tuple[int, Flow, _P
 @contextlib.contextmanager
 def _errors_of(packet: _Packet, name: str) -> Iterator[None]:
     """Raise errors of a row with its line in the file."""
-    from msmqwire.errors import EncodeError
-
     where = f"{name}: line {packet.line}"
     try:
         yield
     except KeyError as error:
         raise CommandError(f"{where}: {error.args[0]} is missing or has an unknown name") from None
-    except (EncodeError, ValueError, TypeError, AttributeError) as error:
+    except (ValueError, TypeError, AttributeError) as error:
         raise CommandError(f"{where}: {error}") from None

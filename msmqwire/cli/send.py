@@ -62,7 +62,7 @@ from msmqwire.cli.message_files import MessageOutput
 from msmqwire.cli.next_hops import add_connection, find_destination, queue_of
 from msmqwire.cli.progress import message_progress
 from msmqwire.cli.sending import sending
-from msmqwire.errors import EncodeError, FormatNameError, counted
+from msmqwire.errors import EncodeError, counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -340,7 +340,7 @@ class _Rows:
             row = _row(line)
             has_security = row.get("security_flags") is not None and not self._options.as_captured
             message = self._message(row, session, answers)
-        except (EncodeError, FormatNameError, ValueError, TypeError, AttributeError) as error:
+        except (ValueError, TypeError, AttributeError) as error:
             return str(error)
         except KeyError as error:
             return f"{error} is missing"

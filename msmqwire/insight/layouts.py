@@ -179,7 +179,7 @@ class _Reader:
             rest = memoryview(self._payload)[self.at :]
             try:
                 return propvariant.size(type_of(self._known["property_id"][place]) or 0, rest)
-            except (DecodeError, ValueError):
+            except ValueError:
                 return left + 1
         return int(SIZES.get(field.type) or self._value(field.size))
 

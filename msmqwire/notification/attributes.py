@@ -51,10 +51,10 @@ def property_value(element: Queue | QueueManager, attribute: str, propid: int) -
         if meanings is not None:
             value = meanings.index(value)
         size = len(encode(by_number(propid).vt, value))
-    except (ValueError, TypeError):
-        raise EncodeError(attribute, f"{display_name(element)}: {value!r} is not a valid {attribute}") from None
     except EncodeError as error:
         raise EncodeError(attribute, f"{display_name(element)}: {error.reason}") from None
+    except (ValueError, TypeError):
+        raise EncodeError(attribute, f"{display_name(element)}: {value!r} is not a valid {attribute}") from None
     if size > MAX_BYTES:
         raise EncodeError(attribute, f"{display_name(element)}: {size:,} bytes do not fit in a message")
     return value

@@ -16,10 +16,11 @@ import pytest
 from deltalake import DeltaTable
 from deltalake.transaction import AddAction, RemoveAction
 
+from msmqwire.errors import LakeError
 from msmqwire.spark import lake as lakes
 from msmqwire.spark.lake.accounting import ACCOUNTING
 from msmqwire.spark.lake.commit import Lake
-from msmqwire.spark.lake.storage import LakeError, Storage
+from msmqwire.spark.lake.storage import Storage
 from tests.spark.lake_runs import (
     Stopped,
     active_files,

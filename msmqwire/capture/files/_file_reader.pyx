@@ -35,7 +35,7 @@ from msmqwire.wire._address cimport (
 )
 from msmqwire.wire.simd cimport wire_bswap16
 
-from msmqwire.errors import CaptureError
+from msmqwire.errors import CaptureError, CaptureReadError
 
 from msmqwire.capture.files.other_formats import not_a_capture
 from msmqwire.capture.frames._encapsulations import encapsulation_names
@@ -149,9 +149,9 @@ cdef class FileReader:
             return 0
         count = self.read_into(view)
         if count is None:
-            raise CaptureError(f"{self.name}: cannot be read without waiting; give a file in blocking mode")
+            raise CaptureReadError(f"{self.name}: cannot be read without waiting; give a file in blocking mode")
         if not 0 <= count <= len(view):
-            raise CaptureError(f"{self.name}: its reader says {count} bytes where {len(view)} were requested")
+            raise CaptureReadError(f"{self.name}: its reader says {count} bytes where {len(view)} were requested")
         self.end += <uint64_t>count
         self.stats.bytes_read += count
         return count

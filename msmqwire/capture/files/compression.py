@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 from msmqwire.capture.schema import FileLimits
-from msmqwire.errors import CaptureError, missing
+from msmqwire.errors import CaptureReadError, missing
 
 
 class _Reader(Protocol):
@@ -191,7 +191,7 @@ class Decompressed:
             self._reader = opener(self._counted, self._memory)
         except ImportError as error:
             package = "backports.zstd" if form == "zstd" else form
-            raise CaptureError(f"{name}: {missing(package, f'decompressing {form}')}") from error
+            raise CaptureReadError(f"{name}: {missing(package, f'decompressing {form}')}") from error
 
     def _skip_frames(self, file: Peeked) -> None:
         while file.first.startswith(_SKIPPABLE):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from msmqwire.errors import CaptureError
+from msmqwire.errors import CaptureFormatError
 
 _EDITCAP = "convert it: editcap {name} converted.pcapng"
 _EXTRACT = "extract the captures in it"
@@ -45,17 +45,17 @@ def _is_event_trace(first: bytes) -> bool:
     return first[_EVENT_TRACE + 2] in (1, 2) and first[_EVENT_TRACE + 3] == 0xC0
 
 
-def not_a_capture(name: str, first: bytes) -> CaptureError:
+def not_a_capture(name: str, first: bytes) -> CaptureFormatError:
     """The error of a file that does not begin as a capture does, with all bytes known of its beginning."""
     if not first:
-        return CaptureError(f"{name}: is empty; expected a pcap or pcapng capture")
+        return CaptureFormatError(f"{name}: is empty; expected a pcap or pcapng capture")
     found = next(((what, command) for magic, what, command in _FORMATS if first.startswith(magic)), None)
     if _is_event_trace(first):
         found = "Event Tracing for Windows (.etl)", _EVENT_TRACE_ADVICE
     if found is not None:
         what, command = found
-        return CaptureError(f"{name}: is {what}, not pcap or pcapng; {command.format(name=name)}")
-    return CaptureError(
+        return CaptureFormatError(f"{name}: is {what}, not pcap or pcapng; {command.format(name=name)}")
+    return CaptureFormatError(
         f"{name}: begins with {first[:24].hex(' ')}; expected a pcap capture (a1b2c3d4 or a1b23c4d in either byte "
         "order, version 2) or a pcapng capture (0a0d0d0a)"
     )

@@ -17,7 +17,7 @@ from msmqwire.capture.files.compression import Decompressed, Peeked, form_of
 from msmqwire.capture.files.listing import STANDARD_INPUT, files_at, open_source
 from msmqwire.capture.schema import FileLimits
 from msmqwire.columns import Payloads
-from msmqwire.errors import CaptureError
+from msmqwire.errors import CaptureFormatError, CaptureReadError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -100,7 +100,7 @@ class OpenFile:
             raise ValueError(f"{self.name}: is {kind}: reading cannot resume inside it")
         size = self._file.seek(0, io.SEEK_END) - self._start
         if size < offset:
-            raise CaptureError(f"{self.name}: has {size} bytes, and reading is to resume at {offset}")
+            raise CaptureReadError(f"{self.name}: has {size} bytes, and reading is to resume at {offset}")
         self._file.seek(self._start + offset)
         self._given = offset
         self._peeked.forget()
@@ -141,7 +141,7 @@ class CapturedFrames:
         for batch in self._batches:
             files = batch.column("file").dictionary_encode()
             if files.null_count:
-                raise CaptureError(f"{files.null_count} frames are of no file")
+                raise CaptureFormatError(f"{files.null_count} frames are of no file")
             codes = files.indices.to_numpy()
             times = batch.column("time").cast(pa.timestamp("ns", "UTC")).cast(pa.int64())
             columns = (

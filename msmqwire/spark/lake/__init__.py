@@ -13,6 +13,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from msmqwire.errors import LakeError
+
 if TYPE_CHECKING:
     from msmqwire.spark.lake.deleting import delete
     from msmqwire.spark.lake.maintenance import check, history, optimize, vacuum
@@ -21,7 +23,6 @@ if TYPE_CHECKING:
     from msmqwire.spark.lake.repairing import repair
     from msmqwire.spark.lake.restoring import restore
     from msmqwire.spark.lake.scanning import batches
-    from msmqwire.spark.lake.storage import LakeError
 
 __all__ = [
     "LakeError",
@@ -39,7 +40,6 @@ __all__ = [
 
 # Imported on first use: an executor that decodes captures into a folder needs no deltalake, and only read needs pyspark
 _MODULES = {
-    "LakeError": "storage",
     "acts": "others",
     "batches": "scanning",
     "delete": "deleting",

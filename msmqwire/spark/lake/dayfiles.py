@@ -18,7 +18,8 @@ import pyarrow.parquet as pq
 
 from msmqwire.capture.parquet import ROW_GROUP_BYTES, SKIPS_FILES, Compression, parquet_writer
 from msmqwire.columns.arrow_arrays import integers, strings
-from msmqwire.spark.lake.storage import LakeError, Storage, one_line
+from msmqwire.errors import LakeError
+from msmqwire.spark.lake.storage import Storage, one_line
 from msmqwire.spark.schema import FEW_ROWS, SparkColumn, arrow_schema, convert
 
 # Hive's name for the partition of rows without a day; readers read it as null

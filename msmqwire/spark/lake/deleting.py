@@ -18,11 +18,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from msmqwire.capture import ReadOptions
+from msmqwire.errors import LakeError
 from msmqwire.spark.lake.commit import Lake
 from msmqwire.spark.lake.places import PLACE, packed, places, united, unlike
 from msmqwire.spark.lake.scanning import LakeScan, Selection, Within
 from msmqwire.spark.lake.schemas import LAKE_TABLES, file_schema
-from msmqwire.spark.lake.storage import LakeError, LakeOptions, Storage
+from msmqwire.spark.lake.storage import LakeOptions, Storage
 
 # Messages come first, and faults last: the changes and faults of a deleted row go with it
 _ORDER = sorted(LAKE_TABLES, key=lambda table: (table != "messages", table == "faults"))

@@ -8,10 +8,11 @@ import time
 from collections import Counter
 from dataclasses import dataclass
 
+from msmqwire.errors import LakeError
 from msmqwire.spark.lake.commit import Lake
 from msmqwire.spark.lake.others import note_deletions
 from msmqwire.spark.lake.schemas import ALL_TABLES
-from msmqwire.spark.lake.storage import SCRATCH, LakeError, LakeOptions, Storage
+from msmqwire.spark.lake.storage import SCRATCH, LakeOptions, Storage
 from msmqwire.spark.lake.tables import RUN, LakeTable
 from msmqwire.spark.lake.verification import differences
 

@@ -16,13 +16,13 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from msmqwire.errors import counted
+from msmqwire.errors import LakeError, counted
 from msmqwire.spark.lake.commit import Lake
 from msmqwire.spark.lake.deleting import commit_deletions
 from msmqwire.spark.lake.places import PLACES, places, unlike
 from msmqwire.spark.lake.rewriting import places_in
 from msmqwire.spark.lake.schemas import LAKE_TABLES
-from msmqwire.spark.lake.storage import LakeError, LakeOptions, Storage
+from msmqwire.spark.lake.storage import LakeOptions, Storage
 from msmqwire.spark.lake.tables import LakeTable
 
 Places = dict[str, pa.Table]

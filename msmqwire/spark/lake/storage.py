@@ -19,7 +19,7 @@ from pyarrow import fs
 
 from msmqwire.capture.files.listing import local_path
 from msmqwire.capture.files.remote import options_text
-from msmqwire.errors import MsmqWireError
+from msmqwire.errors import LakeError
 
 LakeOptions = Mapping[str, str]
 
@@ -34,10 +34,6 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _CAUSE = " \N{DOWNWARDS ARROW WITH TIP RIGHTWARDS} "
 # What deltalake 1.6 takes for an escape or a separator, or refuses, in paths of folders
 _MISREAD = re.compile(r"%[0-9A-Fa-f]{2}|[\\^|\x00-\x1f\x7f\ud800-\udfff]")
-
-
-class LakeError(MsmqWireError):
-    """A lake cannot be read or written: it is not a lake, or it is not as this program left it."""
 
 
 class StoredFile(NamedTuple):

@@ -34,7 +34,7 @@ from msmqwire.capture.files.compression import form_of
 from msmqwire.capture.files.listing import SourceFile, open_source
 from msmqwire.capture.files.remote import PositionedFile
 from msmqwire.capture.files.sources import OpenFile, shown_name
-from msmqwire.errors import CaptureError
+from msmqwire.errors import CaptureError, CaptureFormatError, CaptureReadError
 from msmqwire.spark.executors import Sent
 from msmqwire.spark.schema import SparkColumn
 from msmqwire.spark.source.options import OPTIONS, SourceOptions
@@ -115,8 +115,10 @@ class Position:
             saved = base64.b64decode(offset["checkpoint"])
             checkpoint = Checkpoint.from_bytes(saved) if saved else None
             return cls(offset["file"], offset["size"], offset["head"], passed, checkpoint, offset["skipped"])
+        except CaptureError:
+            raise
         except (KeyError, TypeError, ValueError, zlib.error) as error:
-            raise CaptureError(f"not an offset of a query over captures: {error!r}") from error
+            raise CaptureFormatError(f"not an offset of a query over captures: {error!r}") from error
 
     def reaches(self, other: Position) -> bool:
         """Whether this position is the other one or a later one."""
@@ -229,7 +231,7 @@ class Unpacked(PositionedFile):
         self._content = OpenFile(file.name, file, ours=True)
         if self._content.seekable:
             self._content.close()
-            raise CaptureError(f"{self._content.name}: is not compressed, though its name says so")
+            raise CaptureFormatError(f"{self._content.name}: is not compressed, though its name says so")
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         """Skip to an offset."""
@@ -490,7 +492,7 @@ class MsmqStreamReader(Sent, DataSourceStreamReader, SupportsTriggerAvailableNow
                     at, begun = step.position, begun or step.begun is not None
                     yield step
                 if new is not None and not begun and not may_grow:
-                    raise CaptureError(f"{new.name}: ends inside its header; it has {new.size} bytes")
+                    raise CaptureReadError(f"{new.name}: ends inside its header; it has {new.size} bytes")
             except CaptureError as error:
                 if new is None or begun or not files[-1].begun:
                     raise
@@ -537,7 +539,7 @@ class MsmqStreamReader(Sent, DataSourceStreamReader, SupportsTriggerAvailableNow
 
     def _lost(self, what: str) -> None:
         if self.options.fail_on_data_loss:
-            raise CaptureError(f"{what} (failOnDataLoss=false continues without it)")
+            raise CaptureReadError(f"{what} (failOnDataLoss=false continues without it)")
         self._warn_once(what)
 
     def _warn_once(self, what: str) -> None:

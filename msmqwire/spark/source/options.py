@@ -129,7 +129,7 @@ class SourceOptions:
                 if not (may_grow and os.path.isfile(path) and is_compressed(path)):
                     capture.open(path, final=not may_grow).close()
             except CaptureError as error:
-                raise CaptureError(f"{error}; with ignoreCorruptFiles=true it has no rows") from None
+                raise type(error)(f"{error}; with ignoreCorruptFiles=true it has no rows") from None
 
     def _is_wanted(self, file: SourceFile) -> bool:
         name = file.name.rpartition("/")[2]
