@@ -41,7 +41,7 @@ from msmqwire.wire.cursor cimport Cursor, cursor_over, remaining, take
 from zlib import crc32
 
 from msmqwire.capture.frames._encapsulations import encapsulation_names
-from msmqwire.errors import CaptureError, CaptureFormatError
+from msmqwire.errors import CaptureFormatError
 
 if False:  # for type checkers: see stubs.py
     from collections.abc import Callable
@@ -299,7 +299,9 @@ def resume_reader(FileReader reader, seek: Callable[[int], None], uint64_t place
         raise malformed_state()
     seek(place)
     if len(reader.front) < saved.front or crc32(reader.front[:saved.front]) != saved.front_checksum:
-        raise CaptureFormatError(f"{reader.name}: is not the file that the checkpoint is in: it begins with other bytes")
+        raise CaptureFormatError(
+            f"{reader.name}: is not the file that the checkpoint is in: it begins with other bytes"
+        )
     reader.searching, reader.lost_from = saved.searching, saved.lost_from
     for _ in range(saved.numbered):
         NUMBERED.restore(&cursor, &numbered)

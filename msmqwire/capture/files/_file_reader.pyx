@@ -35,7 +35,7 @@ from msmqwire.wire._address cimport (
 )
 from msmqwire.wire.simd cimport wire_bswap16
 
-from msmqwire.errors import CaptureError, CaptureReadError
+from msmqwire.errors import CaptureReadError
 
 from msmqwire.capture.files.other_formats import not_a_capture
 from msmqwire.capture.frames._encapsulations import encapsulation_names
