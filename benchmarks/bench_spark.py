@@ -16,7 +16,7 @@ from typing import Any
 import psutil
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming import DataStreamWriter
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from benchmarks import spark_forms as forms

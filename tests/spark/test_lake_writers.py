@@ -18,7 +18,7 @@ from deltalake.schema import PrimitiveType
 from msmqwire import cli
 from msmqwire.spark import lake as lakes
 from msmqwire.spark.lake import LakeError
-from msmqwire.spark.lake.commit import Lake
+from msmqwire.spark.lake.committing import Lake
 from msmqwire.spark.lake.storage import Storage
 from tests.spark.lake_damage import active
 from tests.spark.lake_runs import Stopped, contents, decoded, expected, merge, relate, run, stop, stopped_at
@@ -293,7 +293,7 @@ def test_a_restore_that_is_stopped_in_any_step(root: Path, tmp_path: Path) -> No
 @pytest.mark.long
 def test_the_feed_of_changes_nets_to_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Over runs with growth, merges, deletions, and an OPTIMIZE of deltalake; so does a reader of appends alone."""
-    monkeypatch.setattr("msmqwire.spark.lake.commit._MERGED", {10: 1 << 20})
+    monkeypatch.setattr("msmqwire.spark.lake.committing._MERGED", {10: 1 << 20})
     root, captures = tmp_path / "lake", {"0": 3}
     run(root, captures)
     DeltaTable(root / "topology").alter.set_table_properties({"delta.enableChangeDataFeed": "true"})

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from msmqwire.capture import ReadOptions
-from msmqwire.spark.lake.commit import Lake
+from msmqwire.spark.lake.committing import Lake
 from msmqwire.spark.lake.places import PLACE, packed, places, united, unlike
 from msmqwire.spark.lake.scanning import LakeScan, Selection, Within
 from msmqwire.spark.lake.schemas import LAKE_TABLES, file_schema

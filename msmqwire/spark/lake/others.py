@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from msmqwire.errors import counted
-from msmqwire.spark.lake.commit import Lake
+from msmqwire.spark.lake.committing import Lake
 from msmqwire.spark.lake.deleting import commit_deletions
 from msmqwire.spark.lake.places import PLACES, places, unlike
 from msmqwire.spark.lake.rewriting import places_in

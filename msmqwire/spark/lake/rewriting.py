@@ -16,10 +16,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from msmqwire.capture.parquet import ROW_GROUP_BYTES, ROW_GROUP_ROWS, Compression
-from msmqwire.spark.lake.dayfiles import NewFile, WrittenFile, path_of
 from msmqwire.spark.lake.places import PLACE
 from msmqwire.spark.lake.schemas import file_schema
 from msmqwire.spark.lake.storage import LakeError, Storage, one_line
+from msmqwire.spark.lake.writing import NewFile, WrittenFile, path_of
 
 
 class ActiveFile(NamedTuple):

@@ -16,10 +16,10 @@ from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Sc
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
 
-from msmqwire.spark.lake.dayfiles import NO_DAY, WRITTEN, WrittenFile
 from msmqwire.spark.lake.rewriting import ActiveFile, Replacement, bins, rewrite
 from msmqwire.spark.lake.schemas import file_schema, table_schema
 from msmqwire.spark.lake.storage import LakeError, Storage, StoredFile, one_line, parsed
+from msmqwire.spark.lake.writing import NO_DAY, WRITTEN, WrittenFile
 
 # The name under which transactions number themselves, so that none is made twice
 _APPLICATION = "msmqwire"
