@@ -34,14 +34,14 @@ from msmqwire.capture.stats import FrameCounts
 from msmqwire.errors import CaptureError, counted
 from msmqwire.spark.executors import map_in_arrow
 from msmqwire.spark.lake.accounting import Decoded, SourceAccount, check_files
-from msmqwire.spark.lake.captures import Identity, Known, KnownCaptures, Relation, identify, relate, tails
-from msmqwire.spark.lake.commit import Lake
+from msmqwire.spark.lake.committing import Lake
+from msmqwire.spark.lake.decoding import CaptureSplitter, Decoding, SourceCalls, SplitCapture, Stage, ToRead
 from msmqwire.spark.lake.deleting import delete
 from msmqwire.spark.lake.maintenance import vacuum
 from msmqwire.spark.lake.others import note_deletions
 from msmqwire.spark.lake.places import united
+from msmqwire.spark.lake.planning import Identity, Known, KnownCaptures, Relation, identify, relate, tails
 from msmqwire.spark.lake.storage import SCRATCH, LakeOptions, Storage, one_line
-from msmqwire.spark.lake.tasks import CaptureSplitter, Decoding, SourceCalls, SplitCapture, Stage, ToRead
 from msmqwire.spark.source.planning import MANY, large, pack, task_size
 from msmqwire.spark.source.scan import ScanOptions
 

@@ -22,16 +22,16 @@ from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
 
-from msmqwire.spark.lake import commit as protocol
+from msmqwire.spark.lake import committing as protocol
 from msmqwire.spark.lake.accounting import Decoded, SourceAccount
-from msmqwire.spark.lake.captures import Identity, Known, Relation
-from msmqwire.spark.lake.commit import Lake
-from msmqwire.spark.lake.dayfiles import DayFiles, WrittenFile
+from msmqwire.spark.lake.committing import Lake
 from msmqwire.spark.lake.others import note_deletions
 from msmqwire.spark.lake.places import deleted_here, united
+from msmqwire.spark.lake.planning import Identity, Known, Relation
 from msmqwire.spark.lake.schemas import file_columns
 from msmqwire.spark.lake.storage import Storage
 from msmqwire.spark.lake.tables import LakeTable
+from msmqwire.spark.lake.writing import DayFiles, WrittenFile
 from tests.spark.captures import DAY, MONDAY
 
 #: Captures: how many bytes, and rows, each has.

@@ -15,7 +15,7 @@ from deltalake import DeltaTable
 from msmqwire.capture import TABLES
 from msmqwire.spark import pipeline
 from msmqwire.spark.lake.accounting import Decoded
-from msmqwire.spark.lake.tasks import Decoding
+from msmqwire.spark.lake.decoding import Decoding
 from tests.spark.rows import in_spark_types, read_table
 
 ALL_TABLES = (*TABLES, "faults", "accounting")

@@ -291,9 +291,9 @@ import numpy as np, pyarrow as pa
 from msmqwire.capture import TABLES
 from msmqwire.spark import pipeline
 from msmqwire.columns.arrow_arrays import integers
-from msmqwire.spark.lake.captures import identify
+from msmqwire.spark.lake.planning import identify
 from msmqwire.spark.lake.storage import Storage
-from msmqwire.spark.lake.tasks import Decoding, Stage
+from msmqwire.spark.lake.decoding import Decoding, Stage
 from msmqwire.spark.source.scan import ScanOptions
 storage = Storage.of(sys.argv[1])
 text = json.dumps([[name, 1 << 20, identify(name, {}), ""] for name in sys.argv[2:]]).encode()

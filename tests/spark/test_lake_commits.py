@@ -19,7 +19,7 @@ from deltalake.transaction import AddAction, RemoveAction
 from msmqwire.errors import LakeError
 from msmqwire.spark import lake as lakes
 from msmqwire.spark.lake.accounting import ACCOUNTING
-from msmqwire.spark.lake.commit import Lake
+from msmqwire.spark.lake.committing import Lake
 from msmqwire.spark.lake.storage import Storage
 from tests.spark.lake_runs import (
     Stopped,
@@ -245,7 +245,7 @@ def test_a_foreign_optimize_loses_and_doubles_nothing(first: Path, tmp_path: Pat
 @pytest.mark.long
 def test_a_lake_stays_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After many runs every table has few files."""
-    monkeypatch.setattr("msmqwire.spark.lake.commit._MERGED", {4: 1 << 20})
+    monkeypatch.setattr("msmqwire.spark.lake.committing._MERGED", {4: 1 << 20})
     for number in range(12):
         run(tmp_path, {f"{number}": 1})
     run(tmp_path, {"last": 1})
@@ -285,7 +285,7 @@ def test_files_are_durable_before_the_commit_that_names_them(tmp_path: Path, mon
     create = DeltaTable.create_write_transaction
     monkeypatch.setattr(os, "fsync", fsync)
     monkeypatch.setattr(DeltaTable, "create_write_transaction", commit)
-    monkeypatch.setattr("msmqwire.spark.lake.commit._MERGED", {2: 1 << 20})
+    monkeypatch.setattr("msmqwire.spark.lake.committing._MERGED", {2: 1 << 20})
     for captures in (FIRST, SECOND):
         run(lake, captures)
     assert {lake / "accounting", lake / "topology"} <= {folder for path in committed for folder in path.parents}

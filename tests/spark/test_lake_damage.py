@@ -18,7 +18,7 @@ from msmqwire import cli
 from msmqwire.spark import lake as lakes
 from msmqwire.spark import pipeline
 from msmqwire.spark.lake import LakeError
-from msmqwire.spark.lake.commit import Lake
+from msmqwire.spark.lake.committing import Lake
 from msmqwire.spark.lake.storage import Storage
 from tests.effort import first_of, long_cases
 from tests.spark.captures import CAPTURES

@@ -25,7 +25,7 @@ from msmqwire.insight.sql import SqlError
 from msmqwire.spark import lake as lakes
 from msmqwire.spark import pipeline
 from msmqwire.spark.lake import LakeError
-from msmqwire.spark.lake.commit import Lake
+from msmqwire.spark.lake.committing import Lake
 from msmqwire.spark.lake.storage import Storage
 from tests.spark.lake_runs import (
     PROCESSES,

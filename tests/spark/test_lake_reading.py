@@ -23,7 +23,7 @@ from pyspark.sql import SparkSession
 from msmqwire import cli
 from msmqwire.spark import lake, pipeline
 from msmqwire.spark.lake import LakeError
-from msmqwire.spark.lake.commit import Lake
+from msmqwire.spark.lake.committing import Lake
 from msmqwire.spark.lake.storage import Storage
 from tests.capture import build
 from tests.effort import first_of

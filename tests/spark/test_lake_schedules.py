@@ -13,7 +13,7 @@ import pytest
 from deltalake.exceptions import CommitFailedError
 
 from msmqwire.spark import lake as lakes
-from msmqwire.spark.lake.commit import Lake
+from msmqwire.spark.lake.committing import Lake
 from msmqwire.spark.lake.storage import Storage
 from msmqwire.spark.lake.tables import LakeTable
 from tests.spark.lake_runs import (

@@ -17,12 +17,15 @@ from deltalake.schema import PrimitiveType
 
 from msmqwire import cli
 from msmqwire.spark import lake as lakes
+from msmqwire.spark import pipeline
 from msmqwire.spark.lake import LakeError
-from msmqwire.spark.lake.commit import Lake
+from msmqwire.spark.lake.committing import Lake
 from msmqwire.spark.lake.storage import Storage
 from tests.spark.lake_damage import active
 from tests.spark.lake_runs import Stopped, contents, decoded, expected, merge, relate, run, stop, stopped_at
+from tests.spark.tasks import TASKS
 
+EXAMPLES = Path(__file__).parents[2] / "examples"
 FIRST = {"a": 3, "b": 5, "c": 1}
 SECOND = {**FIRST, "b": 8}
 THIRD = {**SECOND, "a": 9, "e": 2}
@@ -115,6 +118,31 @@ def test_a_deletion_whose_files_are_gone(root: Path, capsys: pytest.CaptureFixtu
     # It accounts for no rows that are lost later
     forget(root, "c")
     assert lakes.check(root) == ["topology: 0 rows of capture c of 1, but 1 in accounting"]
+
+
+def test_rows_of_a_vacuumed_deletion_do_not_come_back(tmp_path: Path) -> None:
+    """Not when their capture is decoded again, nor when it grows; its new frames do come."""
+    source, root = tmp_path / "growing.pcap", tmp_path / "lake"
+    data = (EXAMPLES / "local-site.pcap").read_bytes()
+    source.write_bytes(data)
+    pipeline.run(TASKS, source, root)
+    before = read(root)
+    frame = min(frame for _, frame in before)
+    kept = without(before, frame)
+    DeltaTable(root / "topology").delete(f"frame = {frame}")
+    DeltaTable(root / "topology").vacuum(0, dry_run=False, enforce_retention_duration=False)
+    for overwrite in (False, True, True):
+        pipeline.run(TASKS, source, root, overwrite=overwrite)
+        assert read(root) == kept
+        assert lakes.check(root) == []
+    second = max(frame for _, frame in kept)
+    assert lakes.delete(root, where=f"frame = {second}")["topology"] == 1
+    source.write_bytes(data + data[24:])
+    pipeline.run(TASKS, source, root)
+    frames = next(lakes.batches(root, "accounting", ["frames"]))["frames"][0].as_py() // 2
+    again = Counter({(name, number + frames): count for (name, number), count in before.items()})
+    assert read(root) == without(kept, second) + again
+    assert lakes.check(root) == []
 
 
 def forget(root: Path, capture: str) -> None:
@@ -293,7 +321,7 @@ def test_a_restore_that_is_stopped_in_any_step(root: Path, tmp_path: Path) -> No
 @pytest.mark.long
 def test_the_feed_of_changes_nets_to_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Over runs with growth, merges, deletions, and an OPTIMIZE of deltalake; so does a reader of appends alone."""
-    monkeypatch.setattr("msmqwire.spark.lake.commit._MERGED", {10: 1 << 20})
+    monkeypatch.setattr("msmqwire.spark.lake.committing._MERGED", {10: 1 << 20})
     root, captures = tmp_path / "lake", {"0": 3}
     run(root, captures)
     DeltaTable(root / "topology").alter.set_table_properties({"delta.enableChangeDataFeed": "true"})

@@ -24,11 +24,11 @@ from msmqwire.capture.files.listing import SourceFile
 from msmqwire.errors import DecodeError
 from msmqwire.spark import lake as lakes
 from msmqwire.spark import pipeline
-from msmqwire.spark.lake import dayfiles
+from msmqwire.spark.lake import writing
 from msmqwire.spark.lake.accounting import AccountingError, SourceAccount, check_files
-from msmqwire.spark.lake.dayfiles import DayFiles, WrittenFile
 from msmqwire.spark.lake.schemas import file_columns
 from msmqwire.spark.lake.storage import Storage
+from msmqwire.spark.lake.writing import DayFiles, WrittenFile
 from msmqwire.spark.source.planning import pack, task_size
 from msmqwire.spark.source.scan import Scan, ScanOptions
 from tests.capture import build
@@ -281,7 +281,7 @@ def test_counts_that_do_not_add_up_are_refused(wrong: dict[str, Any], message: s
 
 
 def test_days_without_end_keep_few_files_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dayfiles, "_ROW_GROUP_ROWS", 10)
+    monkeypatch.setattr(writing, "_ROW_GROUP_ROWS", 10)
     times = [None, *(MONDAY + DAY * (number % 40) for number in range(400))]
     column = pa.array([None if time is None else time // 1000 for time in times]).cast(pa.timestamp("us", "UTC"))
     batch = pa.record_batch({"time": column})
@@ -294,7 +294,7 @@ def test_days_without_end_keep_few_files_open(tmp_path: Path, monkeypatch: pytes
     for file in days.files:
         path = tmp_path / "topology" / file.path
         (day,) = pq.ParquetFile(path).read()["time"].cast(pa.date32()).unique().to_pylist()
-        assert path.parent.name == f"day={dayfiles.NO_DAY if day is None else day}"
+        assert path.parent.name == f"day={writing.NO_DAY if day is None else day}"
         assert file.size == path.stat().st_size
         counts[str(day)] += file.rows
     assert sorted(counts.values()) == [1, *[10] * 40]

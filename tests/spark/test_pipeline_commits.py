@@ -11,7 +11,7 @@ import pytest
 from msmqwire.spark import pipeline
 from msmqwire.spark.lake import check as sound
 from msmqwire.spark.lake.accounting import AccountingError, Decoded
-from msmqwire.spark.lake.commit import Lake
+from msmqwire.spark.lake.committing import Lake
 from msmqwire.spark.lake.storage import Storage
 from msmqwire.spark.source import planning
 from tests.spark.captures import DAY, MONDAY, OTHER, PRINTED, SESSION, frame, large, packets, write_capture

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from msmqwire.spark import pipeline
 from msmqwire.spark.lake.accounting import AccountingError, Decoded, SourceAccount
-from msmqwire.spark.lake.tasks import Decoding, SplitCapture, ToRead
+from msmqwire.spark.lake.decoding import Decoding, SplitCapture, ToRead
 from msmqwire.spark.source import planning
 from tests.capture import build
 from tests.spark.captures import DAY, MONDAY, PRINTED, SESSION, frame, frames_of, without_a_segment, write_capture

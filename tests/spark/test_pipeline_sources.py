@@ -21,10 +21,10 @@ from pyspark.sql import SparkSession
 from msmqwire.errors import CaptureError
 from msmqwire.spark import pipeline
 from msmqwire.spark.lake import check as sound
-from msmqwire.spark.lake.captures import END, CapturedFile, identify
-from msmqwire.spark.lake.commit import Lake
+from msmqwire.spark.lake.committing import Lake
+from msmqwire.spark.lake.decoding import Decoding, ToRead
+from msmqwire.spark.lake.planning import END, CapturedFile, identify
 from msmqwire.spark.lake.storage import Storage
-from msmqwire.spark.lake.tasks import Decoding, ToRead
 from msmqwire.spark.source.scan import Scan, ScanOptions
 from tests.effort import first_of
 from tests.spark.captures import CAPTURES, LOCAL, OTHER, ROOT, SESSION, large, packets, write_capture
@@ -234,7 +234,7 @@ def test_a_capture_is_told_by_what_was_read_of_it(tmp_path: Path) -> None:
 
 def test_a_capture_that_is_gone_is_one_error() -> None:
     """Python's development mode reports errors of finalizers, as Python 3.13 does."""
-    program = "from msmqwire.spark.lake.captures import CapturedFile; CapturedFile('gone.pcap', {})"
+    program = "from msmqwire.spark.lake.planning import CapturedFile; CapturedFile('gone.pcap', {})"
     done = subprocess.run([sys.executable, "-X", "dev", "-c", program], cwd=ROOT, capture_output=True, text=True)
     assert done.stderr.splitlines()[-1].startswith("FileNotFoundError: ")
     assert done.stderr.count("Traceback") == 1

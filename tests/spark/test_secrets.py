@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from msmqwire.capture import ReadOptions
-from msmqwire.spark.lake.captures import identify
+from msmqwire.spark.lake.decoding import Decoding, SourceCalls
+from msmqwire.spark.lake.planning import identify
 from msmqwire.spark.lake.storage import Storage
-from msmqwire.spark.lake.tasks import Decoding, SourceCalls
 from msmqwire.spark.source.options import SourceOptions
 from msmqwire.spark.source.scan import ScanOptions
 from tests.spark.captures import ROOT

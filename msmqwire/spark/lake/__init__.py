@@ -6,6 +6,18 @@
     faults/                                         likewise, a row for each row above that has a fault
     accounting/                                     a row for each capture: the log of the lake
     accounting/_scratch/<name>/                     what a run under way keeps for its tasks
+
+The modules are the steps of a run, and what comes after it::
+
+    planning                                        which captures a lake has, so which files are to be read
+    decoding, writing                               captures to Parquet files, in tasks
+    accounting                                      what became of each frame of a capture
+    committing                                      the transactions of a run
+    scanning, reading                               rows without Spark, and with it
+    deleting, repairing, restoring, checking, maintenance, rewriting
+
+They use ``storage`` (files), ``tables`` (a Delta table), ``schemas``, ``places`` (of rows in captures) and ``others``
+(other writers).
 """
 
 from __future__ import annotations

@@ -15,8 +15,8 @@ from msmqwire.capture.files.sources import shown_name
 from msmqwire.capture.frames._frame import MAX_PROBLEMS
 from msmqwire.capture.stats import FrameCounts, add_counts
 from msmqwire.errors import MsmqWireError
-from msmqwire.spark.lake.captures import Identity, Known
-from msmqwire.spark.lake.dayfiles import WrittenFile
+from msmqwire.spark.lake.planning import Identity, Known
+from msmqwire.spark.lake.writing import WrittenFile
 
 # ``SourceAccount`` has a count called bytes
 Packed: TypeAlias = bytes

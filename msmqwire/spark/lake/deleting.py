@@ -19,8 +19,8 @@ import pyarrow.compute as pc
 
 from msmqwire.capture import ReadOptions
 from msmqwire.errors import LakeError
-from msmqwire.spark.lake.commit import Lake
-from msmqwire.spark.lake.places import PLACE, packed, places, united, unlike
+from msmqwire.spark.lake.committing import Lake
+from msmqwire.spark.lake.places import PLACE, all_but, packed, places, united, unlike
 from msmqwire.spark.lake.scanning import LakeScan, Selection, Within
 from msmqwire.spark.lake.schemas import LAKE_TABLES, file_schema
 from msmqwire.spark.lake.storage import LakeOptions, Storage
@@ -104,7 +104,7 @@ def commit_deletions(
     found: Mapping[str, list[pa.Table]],
     whole: Iterable[str] = (),
     *,
-    vanished: Mapping[str, Mapping[str, int]] = MappingProxyType({}),
+    vanished: Mapping[str, Mapping[str, tuple[int, pa.Table]]] = MappingProxyType({}),
     notes: Mapping[str, str] | None = None,
 ) -> bool:
     """Make the rows at some places, by capture, deleted ones; False when another run has come first.
@@ -115,8 +115,8 @@ def commit_deletions(
     found : mapping of str to list of pyarrow.Table
     whole : iterable of str
         Captures of which no frame that the lake had comes back.
-    vanished : mapping of str to (mapping of str to int)
-        How many more rows of captures, by table, are deleted at places that are unknown.
+    vanished : mapping of str to (mapping of str to (int, pyarrow.Table))
+        How many more rows of captures, by table, are deleted at places that are unknown; and the places that are left.
     notes : mapping of str to str, optional
         For the history.
     """
@@ -135,12 +135,14 @@ def commit_deletions(
     total = 0
     for row in rows:
         there = unlike(pa.concat_tables(found[row["capture"]]), row["deletions"])
-        is_whole = row["capture"] in every
-        new = packed(there, row["frames"] if is_whole else 0) if is_whole or len(there) else None
         deleted = Counter(dict(row["deleted"] or ()))
+        before = deleted.total()
         deleted.update(there["table"].to_pylist())
-        deleted.update(gone := vanished.get(row["capture"], {}))
-        total += len(there) + sum(gone.values())
+        for table, (count, left) in vanished.get(row["capture"], {}).items():
+            deleted[table] += count
+            there = pa.concat_tables([there, all_but(left, table, row["frames"])])
+        total += deleted.total() - before
+        new = packed(there, row["frames"] if row["capture"] in every else 0)
         row.update(files=[], replaces=[], deleted=sorted(deleted.items()), deletions=united([row["deletions"], new]))
     known = [one for row in rows if (one := store.known.capture(row["capture"])) is not None]
     notes = {"captures": "0", "rows": "0", "deleted": str(total), **(notes or {})}

@@ -9,12 +9,12 @@ from collections import Counter
 from dataclasses import dataclass
 
 from msmqwire.errors import LakeError
-from msmqwire.spark.lake.commit import Lake
+from msmqwire.spark.lake.checking import differences
+from msmqwire.spark.lake.committing import Lake
 from msmqwire.spark.lake.others import note_deletions
 from msmqwire.spark.lake.schemas import ALL_TABLES
 from msmqwire.spark.lake.storage import SCRATCH, LakeOptions, Storage
 from msmqwire.spark.lake.tables import RUN, LakeTable
-from msmqwire.spark.lake.verification import differences
 
 _HOUR = 3600
 # A run that has written nothing for so long is not under way any more

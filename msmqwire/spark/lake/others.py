@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from msmqwire.errors import LakeError, counted
-from msmqwire.spark.lake.commit import Lake
+from msmqwire.spark.lake.committing import Lake
 from msmqwire.spark.lake.deleting import commit_deletions
 from msmqwire.spark.lake.places import PLACES, places, unlike
 from msmqwire.spark.lake.rewriting import places_in
@@ -91,12 +91,13 @@ def note_deletions(store: Lake) -> None:
     """Note the rows that other writers have deleted as deletions of the lake; this writes, if there are any."""
     while (state := _state(store)) != store.noted:
         found: dict[str, list[pa.Table]] = defaultdict(list)
-        vanished: dict[str, Counter[str]] = defaultdict(Counter)
+        vanished: dict[str, dict[str, tuple[int, pa.Table]]] = defaultdict(dict)
         noted: dict[str, int] = {}
         differ = _differ(store)
         said = store.rows_by_capture() if differ else {}
         for name in differ:
-            there = Counter({capture: len(rows) for capture, rows in _there(store, name).items()})
+            left = _there(store, name)
+            there = Counter({capture: len(rows) for capture, rows in left.items()})
             changes = _Changes(store, name, said[name], there)
             noted[name] = changes.version
             for capture in changes.captures:
@@ -104,7 +105,8 @@ def note_deletions(store: Lake) -> None:
                 # Otherwise rows were lost as well, and which of them cannot be told
                 if said[name][capture] - there[capture] == len(lost) + gone > 0:
                     found[capture].append(lost)
-                    vanished[capture][name] += gone
+                    if gone:
+                        vanished[capture][name] = gone, left.get(capture, _NONE)
         if not found:
             store.noted = state
         elif not commit_deletions(store, found, vanished=vanished, notes={_NOTED: json.dumps(noted)}):

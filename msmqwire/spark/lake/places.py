@@ -58,6 +58,12 @@ def unpacked(data: bytes) -> pa.Table:
     return pq.read_table(pa.BufferReader(data), use_threads=False)
 
 
+def all_but(left: pa.Table, table: str, frames: int) -> pa.Table:
+    """Places that stand for all rows of a table up to a frame, but for those that are left."""
+    upto = pa.Table.from_pylist([{"table": f"-{table}", "frame": frames}], schema=PLACES)
+    return pa.concat_tables([upto, left.set_column(0, "table", pa.repeat(f"+{table}", len(left)))])
+
+
 def united(deletions: Iterable[bytes | None]) -> bytes | None:
     """The places of all of some deletions; equal for equal deletions in any order."""
     found = sorted({one for one in deletions if one is not None})
@@ -69,8 +75,16 @@ def deleted_here(rows: pa.RecordBatch, table: str, deletions: bytes) -> Any:
     there = unpacked(deletions)
     found: Any = pc.is_in(_keys(places(rows, table), ""), _keys(there, ""))
     every: Any = pc.max(there["frame"].filter(pc.is_null(there["table"])))
-    before: Any = pc.less_equal(rows["frame"].cast(pa.int64()), every)
-    return pc.or_(found, pc.fill_null(before, False))
+    frames = rows["frame"].cast(pa.int64())
+    before: Any = pc.less_equal(frames, every)
+    found = pc.or_(found, pc.fill_null(before, False))
+    upto: Any = pc.max(there["frame"].filter(pc.equal(there["table"], pa.scalar(f"-{table}"))))
+    if not upto.is_valid:
+        return found
+    left = there.filter(pc.equal(there["table"], pa.scalar(f"+{table}")))
+    left = left.set_column(0, "table", pa.repeat(table, len(left)))
+    is_left: Any = pc.is_in(_keys(places(rows, table), ""), _keys(left, ""))
+    return pc.or_(found, pc.and_(pc.less_equal(frames, upto), pc.invert(is_left)))
 
 
 def are_deleted(rows: Any, table: str, deletions: Mapping[str, bytes]) -> Any:

@@ -18,11 +18,11 @@ from pyspark.sql.types import StructType
 from msmqwire.capture import ReadOptions
 from msmqwire.errors import LakeError
 from msmqwire.spark.executors import Sent, map_in_arrow
-from msmqwire.spark.lake.commit import Pending
-from msmqwire.spark.lake.dayfiles import day_name, path_of
+from msmqwire.spark.lake.committing import Pending
 from msmqwire.spark.lake.scanning import LakeFile, LakeScan, Selection, open_lake
 from msmqwire.spark.lake.schemas import lake_columns
 from msmqwire.spark.lake.storage import LakeOptions
+from msmqwire.spark.lake.writing import day_name, path_of
 from msmqwire.spark.schema import struct_type
 
 # With the defaults of Spark a task lists each file: 10 s of CPU time for 1,000 files

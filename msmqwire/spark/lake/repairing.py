@@ -11,13 +11,13 @@ from collections.abc import Mapping
 from functools import partial
 
 from msmqwire.errors import counted
-from msmqwire.spark.lake.commit import Lake
+from msmqwire.spark.lake.checking import Contents, read_contents
+from msmqwire.spark.lake.committing import Lake
 from msmqwire.spark.lake.others import explained, note_deletions
 from msmqwire.spark.lake.rewriting import Replacement, without_copies
 from msmqwire.spark.lake.schemas import LAKE_TABLES
 from msmqwire.spark.lake.storage import LakeOptions, Storage
 from msmqwire.spark.lake.tables import LakeTable
-from msmqwire.spark.lake.verification import Contents, read_contents
 
 # No run has these settings, so the next one takes the capture for one that was decoded otherwise
 _OTHER_SETTINGS = "repair"

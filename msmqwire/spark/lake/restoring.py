@@ -10,12 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from msmqwire.errors import LakeError, counted
-from msmqwire.spark.lake.commit import Lake
-from msmqwire.spark.lake.dayfiles import WrittenFile, day_name
+from msmqwire.spark.lake.committing import Lake
 from msmqwire.spark.lake.rewriting import ActiveFile, rewrite
 from msmqwire.spark.lake.scanning import LakeScan, Within
 from msmqwire.spark.lake.schemas import LAKE_TABLES
 from msmqwire.spark.lake.storage import LakeOptions, Storage
+from msmqwire.spark.lake.writing import WrittenFile, day_name
 
 # What a capture has the same rows with
 _STATE = ("settings", "rows", "faults", "deleted", "deletions")

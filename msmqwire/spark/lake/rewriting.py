@@ -17,10 +17,10 @@ import pyarrow.parquet as pq
 
 from msmqwire.capture.parquet import ROW_GROUP_BYTES, ROW_GROUP_ROWS, Compression
 from msmqwire.errors import LakeError
-from msmqwire.spark.lake.dayfiles import NewFile, WrittenFile, path_of
 from msmqwire.spark.lake.places import PLACE
 from msmqwire.spark.lake.schemas import file_schema
 from msmqwire.spark.lake.storage import Storage, one_line
+from msmqwire.spark.lake.writing import NewFile, WrittenFile, path_of
 
 
 class ActiveFile(NamedTuple):

@@ -18,11 +18,11 @@ from msmqwire.capture import ReadOptions, StreamStats
 from msmqwire.capture.stats import FrameCounts
 from msmqwire.errors import LakeError
 from msmqwire.spark.lake.accounting import SourceAccount
-from msmqwire.spark.lake.commit import Lake, Pending
-from msmqwire.spark.lake.dayfiles import NO_DAY, WrittenFile
+from msmqwire.spark.lake.committing import Lake, Pending
 from msmqwire.spark.lake.rewriting import parquet_file
 from msmqwire.spark.lake.schemas import table_schema
 from msmqwire.spark.lake.storage import LakeOptions, Storage
+from msmqwire.spark.lake.writing import NO_DAY, WrittenFile
 
 _LOG = logging.getLogger(__name__)
 _NANOSECONDS = 10**9

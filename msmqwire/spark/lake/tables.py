@@ -17,10 +17,10 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from deltalake.transaction import AddAction, RemoveAction
 
 from msmqwire.errors import LakeError
-from msmqwire.spark.lake.dayfiles import NO_DAY, WRITTEN, WrittenFile
 from msmqwire.spark.lake.rewriting import ActiveFile, Replacement, bins, rewrite
 from msmqwire.spark.lake.schemas import file_schema, table_schema
 from msmqwire.spark.lake.storage import Storage, StoredFile, one_line, parsed
+from msmqwire.spark.lake.writing import NO_DAY, WRITTEN, WrittenFile
 
 # The name under which transactions number themselves, so that none is made twice
 _APPLICATION = "msmqwire"

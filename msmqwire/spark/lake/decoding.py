@@ -25,11 +25,11 @@ from msmqwire.columns.arrow_arrays import binary, strings
 from msmqwire.errors import CaptureError
 from msmqwire.spark.executors import Sent
 from msmqwire.spark.lake.accounting import Decoded, SourceAccount
-from msmqwire.spark.lake.captures import CapturedFile, Identity, stored_fingerprint
-from msmqwire.spark.lake.dayfiles import DayFiles
 from msmqwire.spark.lake.places import deleted_here
+from msmqwire.spark.lake.planning import CapturedFile, Identity, stored_fingerprint
 from msmqwire.spark.lake.schemas import FAULTS, file_columns
 from msmqwire.spark.lake.storage import Storage
+from msmqwire.spark.lake.writing import DayFiles
 from msmqwire.spark.source.scan import Scan, ScanOptions
 
 _Rows: TypeAlias = Iterator[tuple[str, pa.RecordBatch]]
@@ -118,7 +118,7 @@ class Stage(Sent):
 
 @dataclass(frozen=True)
 class SourceCalls:
-    """Calls a function of ``captures`` for each of some sources: the results by name, without unreadable sources."""
+    """Calls a function of ``planning`` for each of some sources: the results by name, without unreadable sources."""
 
     function: Callable[..., Any]
     storage_options: StorageOptions = field(repr=False)

@@ -10,12 +10,12 @@ from typing import Any
 import pyarrow as pa
 
 from msmqwire.errors import LakeError
-from msmqwire.spark.lake.commit import Lake, Pending
-from msmqwire.spark.lake.dayfiles import written_file
+from msmqwire.spark.lake.committing import Lake, Pending
 from msmqwire.spark.lake.others import explained
 from msmqwire.spark.lake.rewriting import ActiveFile, parquet_file, without_copies
 from msmqwire.spark.lake.storage import Storage
 from msmqwire.spark.lake.tables import LakeTable
+from msmqwire.spark.lake.writing import written_file
 
 
 @dataclass

@@ -29,13 +29,13 @@ from msmqwire.capture.parquet import Compression
 from msmqwire.columns.arrow_arrays import integers
 from msmqwire.errors import LakeError
 from msmqwire.spark.lake.accounting import ACCOUNTING, Decoded, SourceAccount
-from msmqwire.spark.lake.captures import KNOWN, Known, KnownCaptures, Relation
-from msmqwire.spark.lake.dayfiles import NewFile, WrittenFile, written_file
 from msmqwire.spark.lake.places import PLACE, are_deleted, united
+from msmqwire.spark.lake.planning import KNOWN, Known, KnownCaptures, Relation
 from msmqwire.spark.lake.rewriting import Replacement, parquet_file, with_columns, without
 from msmqwire.spark.lake.schemas import ALL_TABLES, LAKE_TABLES, file_schema
 from msmqwire.spark.lake.storage import Storage
 from msmqwire.spark.lake.tables import LakeTable
+from msmqwire.spark.lake.writing import NewFile, WrittenFile, written_file
 
 # After so many runs the small files of every table are merged into files of about so many bytes: opening a table and
 # adding to it takes longer with each file. Two sizes, so that a row is copied few times
