@@ -15,7 +15,7 @@ from msmqwire.columns.schema import FAULT, GUID, Column, DataType, ListOf, Struc
 from msmqwire.discovery import client as discovery
 from msmqwire.formatname.schema import FORMAT_NAMES
 from msmqwire.mqqb._packet import READABLE, SESSION_READABLE
-from msmqwire.mqqb.groups import GROUPS, MESSAGE_DEFAULTS, SESSION_DEFAULTS
+from msmqwire.mqqb.groups import GROUPS, MESSAGE_DEFAULTS, NAMED, SESSION_DEFAULTS
 from msmqwire.mqqb.rules import RULES
 from msmqwire.mqqb.schema import MESSAGES, SESSIONS
 from msmqwire.session import transitions as session
@@ -337,8 +337,9 @@ def column_names(tables: Iterable[Table]) -> Iterator[str]:
 PACKETS = """\
 \"\"\"The classes of message packets; written by `make docs` from the tables, do not edit.\"\"\"
 
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Final, Literal
+from typing import Any, Final, Literal
 from uuid import UUID
 
 from typing_extensions import Buffer
@@ -375,11 +376,14 @@ def packet_extent(start: bytes) -> int: ...
 """
 
 
+#: What keywords take beside the types of attributes.
+TAKEN = {"bytes": "Buffer", "datetime": "datetime | int", "UUID": "UUID | str"}
+
+
 def keyword(column: Column, default: object) -> str:
     """A keyword of a class of packets, as a parameter of a stub."""
-    kind = {"bytes": "Buffer", "datetime": "datetime | int"}.get(column.type.python, column.type.python) + (
-        " | None" if default is None else ""
-    )
+    kind = TAKEN.get(column.type.python, column.type.python) + (" | str" if column.name in NAMED else "")
+    kind += " | None" if default is None else ""
     shown = "..." if isinstance(default, UUID) else repr(default)
     return f"{column.name}: {kind}" + ("" if default is ... else f" = {shown}")
 
@@ -405,10 +409,12 @@ def packet_class(
 def packet_classes() -> Iterator[str]:
     """The stub of the module with the classes of message packets."""
     columns = {column.name: column for column in MESSAGES.columns}
-    groups = [f"{name}: {group.__name__} | None = None" for name, group in GROUPS.items()]
+    groups = [f"{name}: {group.__name__} | Mapping[str, Any] | None = None" for name, group in GROUPS.items()]
     keywords = [keyword(columns[name], default) for name, default in MESSAGE_DEFAULTS.items()]
     yield PACKETS.rstrip()
-    yield from packet_class(MESSAGES, "UserMessage", "MessagePacket", [*keywords, *groups], READABLE)
+    yield from packet_class(
+        MESSAGES, "UserMessage", "MessagePacket", [*keywords, "body_text: str | None = None", *groups], READABLE
+    )
     yield from (f"    {name}: Final[{group.__name__} | None]" for name, group in GROUPS.items())
     yield "    sent_time_seconds: Final[int]"
     yield '    """SentTime, the seconds since 1970"""'

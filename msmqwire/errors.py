@@ -51,6 +51,12 @@ def similar(word: str, known: Iterable[str]) -> list[str]:
     return [lower[found] for found in difflib.get_close_matches(word.strip().lower(), lower, n=3)]
 
 
+def meant(words: Iterable[str]) -> str:
+    """The question whether one of the words was meant; empty without words."""
+    found = " or ".join(words)
+    return f"; did you mean {found}?" if found else ""
+
+
 def missing(package: str, purpose: str) -> str:
     """The message for an optional dependency that is not installed, with the command that installs it."""
     import re

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from types import ModuleType
 from typing import Any, TextIO
 
-from msmqwire.errors import MsmqWireError, printable, require, similar
+from msmqwire.errors import MsmqWireError, meant, printable, require, similar
 
 #: Characters without a shape, which can hide or divide text, as the inside of a bracket expression:
 #: soft hyphens, zero widths, byte order marks, invisible operators, tags.
@@ -97,11 +97,6 @@ def describe_error(error: OSError | MsmqWireError) -> str:
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """A question that ends an error about an unknown word; empty if no known word is like it."""
     return meant(similar(word, known))
-
-
-def meant(words: Sequence[str]) -> str:
-    """The question whether one of the words was meant; empty without words."""
-    return f"; did you mean {' or '.join(words)}?" if words else ""
 
 
 def optional(module: str, purpose: str) -> ModuleType:

@@ -75,12 +75,12 @@ from msmqwire.cli.arguments import (
     read_options,
     usable_cores,
 )
-from msmqwire.cli.console import CommandError, did_you_mean, meant, optional, say
+from msmqwire.cli.console import CommandError, did_you_mean, optional, say
 from msmqwire.cli.counts import counts, report
 from msmqwire.cli.formats import FORMATS, ONE_TABLE, chosen_format, table_writer, write_table
 from msmqwire.cli.progress import progress
 from msmqwire.cli.target import Sink, is_terminal, open_target
-from msmqwire.errors import counted, similar
+from msmqwire.errors import counted, meant, similar
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -17,9 +17,8 @@ from msmqwire.columns.schema import FORMAT_NAME, TIMESTAMP, DataType, ListOf
 from msmqwire.formatname import DirectName, FormatNameError, parse
 from msmqwire.mqcn.values import EVENTS
 from msmqwire.mqqb._encode import DERIVED
-from msmqwire.mqqb.groups import GROUP_FIELDS, GROUPS, SECURITY_DATA_PRESENT
-from msmqwire.mqqb.message.classes import MESSAGE_CLASSES
-from msmqwire.mqqb.message.readable import BODY_TYPES, UTF16_TYPES
+from msmqwire.mqqb.groups import GROUP_FIELDS, GROUPS, NAMED, SECURITY_DATA_PRESENT
+from msmqwire.mqqb.message._bodies import write_body
 from msmqwire.mqqb.message.schema import SENDER_ID_TYPES
 from msmqwire.notification.sender import TIME_TO_REACH_QUEUE
 from msmqwire.propvariant import VT_LPWSTR
@@ -238,11 +237,8 @@ def _message(values: dict[str, Any]) -> mqqb.UserMessage:
 
 def _take_texts(values: dict[str, Any]) -> None:
     """Make the columns that are missing out of those that say the same as text; both may be there if they agree."""
-    for name, number, numbers in (
-        ("body_type_name", "body_type", {text: code for code, text in BODY_TYPES.items()}),
-        ("message_class_name", "message_class", {text: code for code, text in MESSAGE_CLASSES.items()}),
-    ):
-        if name in values:
+    for number, numbers in NAMED.items():
+        if (name := f"{number}_name") in values:
             if values[name] not in numbers:
                 raise ValueError(f"{name}: {values[name]!r} is unknown")
             _agree(values, number, numbers[values[name]], name)
@@ -259,7 +255,7 @@ def _take_texts(values: dict[str, Any]) -> None:
         return
     if "body" not in values:
         values.setdefault("body_type", VT_LPWSTR)
-        values["body"] = _text_body(text, values["body_type"])
+        values["body"] = write_body(text, values["body_type"])
     elif mqqb.read_body(values["body"], values.get("body_type", 0), False)[1] != text:
         raise ValueError("body_text: it contradicts body; leave body out to write the text")
 
@@ -267,14 +263,6 @@ def _take_texts(values: dict[str, Any]) -> None:
 def _agree(values: dict[str, Any], column: str, value: Any, of: str) -> None:
     if values.setdefault(column, value) != value:
         raise ValueError(f"{of}: it contradicts {column}, {values[column]}; leave one of them out")
-
-
-def _text_body(text: str, body_type: int) -> bytes:
-    """The body that has a text; in UTF-16 where BodyType says so, else in UTF-8."""
-    body = text.encode("utf-16-le" if body_type in UTF16_TYPES else "utf-8")
-    if mqqb.read_body(body, body_type, False)[1] != text:
-        raise ValueError(f"body_text: a body of body_type {body_type} cannot have this text; give body instead")
-    return body
 
 
 def _given(values: dict[str, Any]) -> dict[str, Any]:

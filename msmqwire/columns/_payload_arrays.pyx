@@ -11,11 +11,18 @@ from libc.string cimport memcpy, memset
 
 from msmqwire.columns._arrow cimport ArrowArray, ArrowArrayStream, ArrowSchema
 from msmqwire.columns._buffer cimport Buffer, allocate
-from msmqwire.columns.payload_table cimport OFFSETS32, OFFSETS64, SPANS, Span, payload_at
+from msmqwire.columns.payload_table cimport LARGEST_PAYLOAD, OFFSETS32, OFFSETS64, SPANS, Span, payload_at
 
 # The formats of arrays that hold payloads, and the layout that each has
-cdef dict BINARY_FORMATS = {"z": "z", "Z": "Z", "vz": "vz"}
+cdef dict BINARY_FORMATS = {"z": "z", "Z": "Z", "vz": "vz", "w": "w"}
 cdef dict TEXT_FORMATS = {"u": "z", "U": "Z", "vu": "vz", "z": "z", "Z": "Z", "vz": "vz"}
+# What pyarrow calls the types of other formats
+cdef dict TYPE_NAMES = {
+    "n": "null", "b": "bool", "c": "int8", "C": "uint8", "s": "int16", "S": "uint16", "i": "int32", "I": "uint32",
+    "l": "int64", "L": "uint64", "e": "halffloat", "f": "float", "g": "double", "u": "string", "U": "large_string",
+    "vu": "string_view", "z": "binary", "Z": "large_binary", "vz": "binary_view", "+l": "list", "+L": "large_list",
+    "tdD": "date32[day]", "tdm": "date64[ms]",
+}
 # The formats of the indices of dictionaries, and their bytes
 cdef dict INDEX_WIDTHS = {"c": 1, "C": 1, "s": 2, "S": 2, "i": 4, "I": 4, "l": 8, "L": 8}
 
@@ -106,10 +113,14 @@ cdef tuple form_of(const ArrowSchema* schema, dict formats):
     cdef str index = None
     if schema.dictionary != NULL:
         index, format = format, schema.dictionary.format.decode()
-    if format in formats and (index is None or index in INDEX_WIDTHS):
-        return formats[format], index
-    wanted = "Arrow Binary, LargeBinary or BinaryView" if formats is BINARY_FORMATS else "Arrow strings"
-    raise TypeError(f"payloads must be {wanted}, not format {format!r}")
+    kind, _, width = format.partition(":")
+    if kind in formats and (index is None or index in INDEX_WIDTHS):
+        return formats[kind] + width, index
+    if format == "+s":
+        raise TypeError("payloads are one column, and this is a table: give one of its columns")
+    wanted = "binary, of any or of one size" if formats is BINARY_FORMATS else "strings"
+    name = f"fixed_size_binary[{width}]" if kind == "w" else TYPE_NAMES.get(format, f"of the format {format!r}")
+    raise TypeError(f"payloads must be Arrow {wanted}, not {name}")
 
 
 cdef ImportedArray taken(ArrowArray* source, tuple form):
@@ -139,6 +150,8 @@ cdef int read_values(ImportedArray imported, str layout) except -1:
     imported.table.count = <size_t>imported.array.length
     if layout == "vz":
         return read_views(imported)
+    if layout[0] == "w":
+        return read_fixed(imported, int(layout[1:]))
     return read_offsets(imported, wide=layout == "Z")
 
 
@@ -204,6 +217,26 @@ cdef int read_offsets(ImportedArray imported, bint wide) except -1:
         imported.table.layout = OFFSETS32
         imported.table.offsets32 = <const int32_t*>copy.data
         imported.nbytes = rising(imported.table.offsets32, count)
+    return 0
+
+
+cdef int read_fixed(ImportedArray imported, int64_t width) except -1:
+    """Values of one size, one after the other."""
+    cdef ArrowArray* array = &imported.array
+    cdef const uint8_t* data = <const uint8_t*>array.buffers[1]
+    cdef size_t count = imported.table.count
+    cdef int64_t* offsets
+    cdef size_t i
+    if not 0 <= width <= LARGEST_PAYLOAD:
+        raise ValueError(f"values of {width} bytes are no Arrow array")
+    imported.places = allocate((count + 1) * sizeof(int64_t))
+    offsets = <int64_t*>imported.places.data
+    for i in range(count + 1):
+        offsets[i] = width * (array.offset + <int64_t>i)
+    imported.table.data = <const uint8_t*>b"" if data == NULL else data
+    imported.table.layout = OFFSETS64
+    imported.table.offsets64 = offsets
+    imported.nbytes = <Py_ssize_t>(offsets[count] - offsets[0])
     return 0
 
 

@@ -165,8 +165,10 @@ cdef class Payloads:
         ----------
         payloads
             Payloads; one bytes-like object with ``offsets``; a sequence (or numpy array, or Series of pandas) of
-            bytes-like objects and None; or anything with ``__arrow_c_array__`` or ``__arrow_c_stream__`` of Binary,
-            LargeBinary or BinaryView, or of dictionaries of these. ``pandas.NA`` and NaN are nulls as None is.
+            bytes-like objects and None; an array of numpy of uint8 with shape (n, size), of ``S`` or of records, whose
+            items are payloads of one size; or anything with ``__arrow_c_array__`` or ``__arrow_c_stream__`` of Binary,
+            LargeBinary, BinaryView or FixedSizeBinary, or of dictionaries of these. ``pandas.NA`` and NaN are nulls as
+            None is.
         offsets : array of integers, optional
             As for ``Payloads``.
         lost : array of integers, shape (n,), optional
@@ -198,6 +200,9 @@ cdef class Payloads:
             return payloads_of_array(imported_array(payloads, BINARY_FORMATS))
         if hasattr(payloads, "__arrow_c_stream__"):
             return payloads_of_array(imported_stream(payloads, BINARY_FORMATS))
+        if isinstance(payloads, np.ndarray) and is_of_one_size(payloads):
+            size = payloads.shape[1] if payloads.ndim == 2 else payloads.itemsize
+            return Payloads(payloads.tobytes(), size * np.arange(len(payloads) + 1))
         if PyObject_CheckBuffer(payloads) and not (isinstance(payloads, np.ndarray) and payloads.dtype == object):
             raise TypeError("one buffer of many payloads needs offsets=; for a single payload use decode()")
         return from_items(payloads, texts=False)
@@ -391,6 +396,13 @@ cdef class Payloads:
         """The payloads as an Arrow LargeBinary array of its own."""
         cdef ArrowNode node = payload_node(self, empty=False)
         return schema_capsule(node), array_capsule(node, self)
+
+
+cdef bint is_of_one_size(object array) except -1:
+    """Whether an array of numpy has a payload in each row, or in each item."""
+    if array.ndim == 2:
+        return array.dtype == np.uint8
+    return array.ndim == 1 and array.dtype.kind in "SV" and not array.dtype.hasobject
 
 
 cdef tuple one_buffer(Payloads payloads):

@@ -1,6 +1,6 @@
 """Written by `make build` from the annotations in _packet.pyx; do not edit."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, Literal
 from uuid import UUID
 import builtins
@@ -15,10 +15,10 @@ class NotificationUpdate(WirePacket):
         self,
         *,
         command: Operation,
-        guid_master_id: UUID,
-        properties: Iterable[PropertyValue | tuple[int, Any]] = (),
+        guid_master_id: UUID | str,
+        properties: Mapping[Any, Any] | Iterable[PropertyValue | tuple[int | str, Any]] = (),
         path_name: str | None = None,
-        guid_identifier: UUID | None = None,
+        guid_identifier: UUID | str | None = None,
     ) -> None: ...
     command: Final[Operation]
     use_guid: Final[bool]

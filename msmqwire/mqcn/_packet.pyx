@@ -1,5 +1,6 @@
 """MS-MQCN messages one at a time: [MS-MQCN] 2.2.4-2.2.6. The layout is in _kernel.pxd."""
 
+from collections.abc import Mapping
 from inspect import signature
 
 from cpython.bytes cimport PyBytes_AS_STRING
@@ -25,6 +26,7 @@ from msmqwire.errors import EncodeError
 from msmqwire.mqcn.property_sets import describe
 from msmqwire.mqcn.schema import FIELDS, NOTIFICATIONS, OBJECTS, OPERATIONS, Violation
 from msmqwire.mqcn.values import NotificationBody, PropertyValue
+from msmqwire.properties.table import by_name
 
 if False:  # for type checkers: see stubs.py
     import builtins
@@ -53,13 +55,13 @@ cdef class NotificationUpdate(WirePacket):
     Parameters
     ----------
     command : {"create", "change", "delete"}
-    guid_master_id : uuid.UUID
+    guid_master_id : uuid.UUID or its text
         The directory server that made the change.
-    properties : iterable of (int, value)
-        PROPIDs with their values, at most 255.
+    properties : mapping, or iterable of pairs
+        PROPIDs or their names, with their values, at most 255.
     path_name : str, optional
         The queue, as a QueuePathName. Give either this or ``guid_identifier``.
-    guid_identifier : uuid.UUID, optional
+    guid_identifier : uuid.UUID or its text, optional
         The object.
 
     Raises
@@ -69,13 +71,11 @@ cdef class NotificationUpdate(WirePacket):
 
     Examples
     --------
-    >>> from uuid import UUID
-    >>> from msmqwire.properties import PROPID_Q_QMID, PROPID_Q_QUOTA
     >>> update = NotificationUpdate(
     ...     command="change",
-    ...     guid_identifier=UUID(int=1),
-    ...     guid_master_id=UUID(int=2),
-    ...     properties=[(PROPID_Q_QMID, UUID(int=3)), (PROPID_Q_QUOTA, 1024)],
+    ...     guid_identifier="00000000-0000-0000-0000-000000000001",
+    ...     guid_master_id="00000000-0000-0000-0000-000000000002",
+    ...     properties={"PROPID_Q_QMID": "00000000-0000-0000-0000-000000000003", "PROPID_Q_QUOTA": 1024},
     ... )
     >>> update.object, update.properties[1], update.violations
     ('queue', PropertyValue(id=105, value=1024), ())
@@ -95,8 +95,9 @@ cdef class NotificationUpdate(WirePacket):
         attach_update(self, NO_UPDATE)
 
     def __init__(
-        self, *, command: Operation, guid_master_id: UUID, properties: Iterable[PropertyValue | tuple[int, Any]] = (),
-        path_name: str | None = None, guid_identifier: UUID | None = None
+        self, *, command: Operation, guid_master_id: UUID | str,
+        properties: Mapping[Any, Any] | Iterable[PropertyValue | tuple[int | str, Any]] = (),
+        path_name: str | None = None, guid_identifier: UUID | str | None = None
     ) -> None:
         attach_update(self, packed_update(command, guid_master_id, properties, path_name, guid_identifier))
 
@@ -516,7 +517,7 @@ cdef bytes packed_update(object command, object guid_master_id, object propertie
         guid_to_bytes(guid, "GuidIdentifier", identifier)
     else:
         path = encodable_path(path_name)
-    for given in properties:
+    for given in properties.items() if isinstance(properties, Mapping) else properties:
         try:
             number, value = given
         except (TypeError, ValueError):
@@ -545,6 +546,11 @@ cdef bytes encodable_path(object path_name):
 
 
 cdef uint32_t encodable_propid(object number, object place) except 0:
+    if isinstance(number, str):
+        try:
+            number = by_name(number).number
+        except KeyError:
+            raise EncodeError(f"PropertyId[{place}]", f"{number!r} is not the name of a PROPID") from None
     if not hasattr(number, "__index__") or not 0 <= number <= 0xFFFFFFFF or property_kind(number) == KIND_NONE:
         raise EncodeError(f"PropertyId[{place}]", f"{number!r} is not a PROPID whose value has a known type")
     return number

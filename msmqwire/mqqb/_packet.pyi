@@ -1,7 +1,8 @@
 """The classes of message packets; written by `make docs` from the tables, do not edit."""
 
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Final, Literal
+from typing import Any, Final, Literal
 from uuid import UUID
 
 from typing_extensions import Buffer
@@ -36,8 +37,8 @@ class UserMessage(MessagePacket):
         debug_header: bool = False,
         tracing: bool = False,
         time_to_reach_queue: int = 4294967295,
-        source_queue_manager: UUID = ...,
-        queue_manager_address: UUID = ...,
+        source_queue_manager: UUID | str = ...,
+        queue_manager_address: UUID | str = ...,
         time_to_be_received: int = 4294967295,
         sent_time: datetime | int = 0,
         message_id: int = 0,
@@ -49,16 +50,16 @@ class UserMessage(MessagePacket):
         destination_queue: FormatName | str | None = None,
         admin_queue: FormatName | str | None = None,
         response_queue: FormatName | str | None = None,
-        connector_type: UUID | None = None,
+        connector_type: UUID | str | None = None,
         positive_arrival_ack: bool = False,
         positive_receive_ack: bool = False,
         negative_arrival_ack: bool = False,
         negative_receive_ack: bool = False,
         label: str = '',
-        message_class: int = 0,
-        correlation_guid: UUID = ...,
+        message_class: int | str = 0,
+        correlation_guid: UUID | str = ...,
         correlation_ordinal: int = 0,
-        body_type: int = 0,
+        body_type: int | str = 0,
         application_tag: int = 0,
         allocation_body_size: int = 0,
         privacy_level: int = 0,
@@ -66,14 +67,15 @@ class UserMessage(MessagePacket):
         encryption_algorithm: int = 26625,
         extension_data: Buffer = b'',
         body: Buffer = b'',
-        debug_queue: UUID | None = None,
+        debug_queue: UUID | str | None = None,
         srmp_envelope: str | None = None,
-        transaction: TransactionHeader | None = None,
-        security: SecurityHeader | None = None,
-        compound: CompoundMessageHeader | None = None,
-        soap: SoapHeader | None = None,
-        multi_queue: MultiQueueFormatHeader | None = None,
-        session: SessionHeader | None = None,
+        body_text: str | None = None,
+        transaction: TransactionHeader | Mapping[str, Any] | None = None,
+        security: SecurityHeader | Mapping[str, Any] | None = None,
+        compound: CompoundMessageHeader | Mapping[str, Any] | None = None,
+        soap: SoapHeader | Mapping[str, Any] | None = None,
+        multi_queue: MultiQueueFormatHeader | Mapping[str, Any] | None = None,
+        session: SessionHeader | Mapping[str, Any] | None = None,
     ) -> None: ...
     kind: Final[Literal['user_message', 'order_ack', 'final_ack']]
     """an application's message, or an OrderAck or FinalAck packet"""
@@ -204,7 +206,7 @@ class Ping(SessionPacket):
         self,
         *,
         cookie: int,
-        queue_manager: UUID,
+        queue_manager: UUID | str,
         initiator_is_client: bool = False,
         refused: bool = False,
     ) -> None: ...
@@ -221,8 +223,8 @@ class EstablishConnection(SessionPacket):
     def __init__(
         self,
         *,
-        client_guid: UUID,
-        server_guid: UUID = ...,
+        client_guid: UUID | str,
+        server_guid: UUID | str = ...,
         time_stamp: int = 0,
         operating_system: int = 784,
         refused: bool = False,

@@ -5,6 +5,7 @@ A packet is a value over the bytes it was decoded from. Its attributes have the 
 access, through the layout that makes the columns.
 """
 
+from collections.abc import Mapping
 from dataclasses import MISSING, fields, replace
 from inspect import Parameter, Signature
 
@@ -25,12 +26,14 @@ from msmqwire.mqqb._values cimport (
 from msmqwire.wire._fault cimport Fault, decode_error
 from msmqwire.wire._transport cimport Transport, accepted_transports, transport_code
 
-from msmqwire.errors import DecodeError, EncodeError
-from msmqwire.mqqb.groups import GROUP_FIELDS, GROUPS, MESSAGE_DEFAULTS, SESSION_DEFAULTS, Acknowledgment
+from msmqwire.errors import DecodeError, EncodeError, meant, similar
+from msmqwire.mqqb.groups import GROUP_FIELDS, GROUPS, MESSAGE_DEFAULTS, NAMED, SESSION_DEFAULTS, Acknowledgment
+from msmqwire.mqqb.message._bodies import write_body
 from msmqwire.mqqb.message.schema import NIL
 from msmqwire.mqqb.rules import SessionViolation, Violation, refusal
 from msmqwire.mqqb.schema import FIELDS, MESSAGES, SESSIONS, TRANSPORTS
 from msmqwire.mqqb.session.schema import SESSION_KINDS
+from msmqwire.properties.vartype import VT_LPWSTR
 
 cdef dict ACCEPTED = accepted_transports(TRANSPORTS)
 AES = 5    # PrivacyLevel
@@ -157,10 +160,14 @@ cdef class UserMessage(MessagePacket):
     encryption_algorithm : int
         0x6801 (RC4); 0x6610 (AES-256) when ``privacy_level`` is 5.
     body, extension_data : bytes-like
+    body_text : str
+        In place of ``body``: its text, in the encoding of ``body_type``, which is VT_LPWSTR (31) unless given.
+    body_type, message_class : int or str
+        A number, or its name, as in the columns ``body_type_name`` and ``message_class_name``.
     srmp_envelope : str, optional
         With it or ``compound``, ``sent_over_http`` is set.
     transaction, security, compound, soap, multi_queue, session : optional
-        The optional headers.
+        The optional headers, or mappings of their fields.
 
     Raises
     ------
@@ -178,16 +185,28 @@ cdef class UserMessage(MessagePacket):
     188
     """
 
-    __signature__ = keywords({**MESSAGE_DEFAULTS, **dict.fromkeys(GROUPS)})
+    __signature__ = keywords({**MESSAGE_DEFAULTS, "body_text": None, **dict.fromkeys(GROUPS)})
     table = MESSAGES
 
     def __init__(self, **values):
         cdef Builder builder = Builder()
-        groups = {name: values.pop(name, None) for name in GROUPS}
+        groups = {name: header_of(name, values.pop(name, None)) for name in GROUPS}
+        text = values.pop("body_text", None)
         unknown = values.keys() - MESSAGE_DEFAULTS.keys()
         if unknown:
-            raise TypeError(f"UserMessage has no {', '.join(map(repr, sorted(unknown)))}")
+            like = meant(similar(min(unknown), [*MESSAGE_DEFAULTS, *GROUPS, "body_text"]))
+            raise TypeError(f"UserMessage has no {', '.join(map(repr, sorted(unknown)))}{like}")
         values = {name: value for name, value in values.items() if value is not None}
+        for name, numbers in NAMED.items():
+            if isinstance(values.get(name), str):
+                if values[name] not in numbers:
+                    raise EncodeError(name, f"{values[name]!r} is not the name of one, such as {next(iter(numbers))!r}")
+                values[name] = numbers[values[name]]
+        if text is not None:
+            if "body" in values:
+                raise EncodeError("body_text", "give body or body_text, not both")
+            values.setdefault("body_type", VT_LPWSTR)
+            values["body"] = write_body(text, values["body_type"])
         for name in QUEUES:
             if name in values:
                 values[name] = format_name_of(values[name], name)
@@ -200,6 +219,12 @@ cdef class UserMessage(MessagePacket):
             if group is not None:
                 put_group(builder, name, group)
         attach(self, builder.packed())
+
+    def replace(self, **changes):
+        """As ``WirePacket.replace``; a new ``body_text`` takes the place of ``body``."""
+        if changes.get("body_text") is not None:
+            changes.setdefault("body", None)
+        return MessagePacket.replace(self, **changes)
 
     def __getattr__(self, str name):
         if name in READABLE or name == "sent_time_seconds":
@@ -250,6 +275,18 @@ cdef dict message_defaults(dict values, dict groups):
     }
 
 
+cdef object header_of(str name, object given):
+    """An optional header, given as one or as a mapping of its fields."""
+    if not isinstance(given, Mapping):
+        return given
+    kind = GROUPS[name]
+    if unknown := given.keys() - {*GROUP_FIELDS[kind]}:
+        raise TypeError(f"{kind.__name__} has no {', '.join(map(repr, sorted(unknown)))}")
+    if missing := {field for field in GROUP_FIELDS[kind] if field in REQUIRED} - given.keys():
+        raise TypeError(f"{kind.__name__} needs {', '.join(sorted(missing))}")
+    return kind(**given)
+
+
 cdef object group_of(UserMessage message, object group):
     """An optional header as a value."""
     cdef dict values = {}
@@ -265,7 +302,7 @@ cdef object group_of(UserMessage message, object group):
 cdef int put_group(Builder builder, str name, object group) except -1:
     kind = GROUPS[name]
     if not isinstance(group, kind):
-        raise EncodeError(name, f"must be a {kind.__name__}, not {type(group).__name__}")
+        raise EncodeError(name, f"must be a {kind.__name__} or a mapping of its fields, not {type(group).__name__}")
     builder.draft.packet.presence |= <uint32_t>GROUP_BITS[name]
     for field in GROUP_FIELDS[kind]:
         value = getattr(group, field)
@@ -290,7 +327,9 @@ cdef class SessionPacket(MessagePacket):
         unknown = values.keys() - defaults.keys()
         missing = [name for name, default in defaults.items() if default is ... and name not in values]
         if unknown or missing:
-            wrong = f"has no {', '.join(sorted(unknown))}" if unknown else f"needs {', '.join(missing)}"
+            wrong = f"needs {', '.join(missing)}"
+            if unknown:
+                wrong = f"has no {', '.join(sorted(unknown))}{meant(similar(min(unknown), defaults))}"
             raise TypeError(f"{type(self).__name__} {wrong}")
         builder.put("kind", kind)
         for name, value in {**defaults, **values}.items():

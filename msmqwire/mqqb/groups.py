@@ -14,6 +14,8 @@ from msmqwire.columns.fields import WireField
 from msmqwire.columns.schema import NO_KEYWORD
 from msmqwire.errors import EncodeError
 from msmqwire.formatname import FormatName
+from msmqwire.mqqb.message.classes import MESSAGE_CLASSES
+from msmqwire.mqqb.message.readable import BODY_TYPES
 from msmqwire.mqqb.message.schema import SENDER_ID_TYPES
 from msmqwire.mqqb.schema import MESSAGES, SESSIONS
 from msmqwire.mqqb.session.schema import SESSION_KINDS
@@ -192,6 +194,11 @@ GROUP_FIELDS: dict[type[Any], tuple[str, ...]] = {
 
 #: The keywords of a message that are in no optional header, with their defaults.
 MESSAGE_DEFAULTS = {column.name: column.default for column in MESSAGES.columns if column.default is not NO_KEYWORD}
+#: The keywords of a message that take a name as well as a number: their numbers by name.
+NAMED: dict[str, dict[str, int]] = {
+    "body_type": {name: number for number, name in BODY_TYPES.items()},
+    "message_class": {name: number for number, name in MESSAGE_CLASSES.items()},
+}
 
 
 def _session_defaults(section: str) -> dict[str, Any]:

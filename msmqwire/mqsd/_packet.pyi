@@ -1,7 +1,7 @@
 """Written by `make build` from the annotations in _packet.pyx; do not edit."""
 
-from collections.abc import Iterable, Sequence
-from typing import Final, Literal
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, Literal
 from uuid import UUID
 
 from numpy.typing import NDArray
@@ -25,9 +25,9 @@ class TopologyClientRequest(TopologyPacket):
     def __init__(
         self,
         *,
-        enterprise_id: UUID,
-        request_id: UUID,
-        site_id: UUID,
+        enterprise_id: UUID | str,
+        request_id: UUID | str,
+        site_id: UUID | str,
         ipx_networks: Sequence[int] | NDArray[np.integer] = (),
     ) -> None: ...
     type: Final[Literal["request"]]
@@ -40,11 +40,11 @@ class TopologyServerReply(TopologyPacket):
     def __init__(
         self,
         *,
-        correlation_id: UUID,
-        connected_networks: Iterable[UUID] | NDArray[np.uint8],
+        correlation_id: UUID | str,
+        connected_networks: Iterable[UUID | str] | NDArray[np.uint8],
         connected_network_mask: int = 0,
-        responding_site_id: UUID | None = None,
-        servers: Iterable[DirectoryServiceServer | tuple[str, bool, bool]] = (),
+        responding_site_id: UUID | str | None = None,
+        servers: Iterable[DirectoryServiceServer | tuple[str, bool, bool] | Mapping[str, Any] | str] = (),
     ) -> None: ...
     type: Final[Literal["reply"]]
     correlation_id: Final[UUID]

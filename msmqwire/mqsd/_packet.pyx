@@ -1,5 +1,6 @@
 """MS-MQSD packets one at a time: [MS-MQSD] 2.2. The layout and the kernel are in _kernel.pxd."""
 
+from collections.abc import Mapping
 from inspect import signature
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
@@ -29,7 +30,7 @@ from msmqwire.mqsd.values import DirectoryServiceServer
 
 if False:  # for type checkers: see stubs.py
     from collections.abc import Iterable, Sequence
-    from typing import Literal
+    from typing import Any, Literal
     from uuid import UUID
 
     from numpy.typing import NDArray
@@ -129,7 +130,7 @@ cdef class TopologyClientRequest(TopologyPacket):
 
     Parameters
     ----------
-    enterprise_id, request_id, site_id : uuid.UUID
+    enterprise_id, request_id, site_id : uuid.UUID or its text
     ipx_networks : sequence of int, optional
         At most 32 IPX network numbers; none for the IP form.
 
@@ -149,7 +150,7 @@ cdef class TopologyClientRequest(TopologyPacket):
     __signature__ = signature(lambda *, enterprise_id, request_id, site_id, ipx_networks=(): None)
 
     def __init__(
-        self, *, enterprise_id: UUID, request_id: UUID, site_id: UUID,
+        self, *, enterprise_id: UUID | str, request_id: UUID | str, site_id: UUID | str,
         ipx_networks: Sequence[int] | NDArray[np.integer] = ()
     ) -> None:
         networks = encodable_ipx_networks(ipx_networks)
@@ -204,16 +205,17 @@ cdef class TopologyServerReply(TopologyPacket):
 
     Parameters
     ----------
-    correlation_id : uuid.UUID
+    correlation_id : uuid.UUID or its text
         The RequestID of the request.
-    connected_networks : iterable of uuid.UUID, or ndarray of uint8 with shape (n, 16) in wire order
+    connected_networks : iterable of uuid.UUID or texts, or ndarray of uint8 with shape (n, 16) in wire order
         1 to 32 connected networks of the server.
     connected_network_mask : int, optional
         0 over IP; over IPX as many bits as there are networks.
-    responding_site_id : uuid.UUID, optional
+    responding_site_id : uuid.UUID or its text, optional
         The site of the server; None when it is the client's.
     servers : iterable of DirectoryServiceServer, optional
-        The directory servers of that site; empty when it is the client's.
+        The directory servers of that site; empty when it is the client's. A mapping has the fields of one, a text its
+        name.
 
     Raises
     ------
@@ -239,9 +241,9 @@ cdef class TopologyServerReply(TopologyPacket):
     )
 
     def __init__(
-        self, *, correlation_id: UUID, connected_networks: Iterable[UUID] | NDArray[np.uint8],
-        connected_network_mask: int = 0, responding_site_id: UUID | None = None,
-        servers: Iterable[DirectoryServiceServer | tuple[str, bool, bool]] = ()
+        self, *, correlation_id: UUID | str, connected_networks: Iterable[UUID | str] | NDArray[np.uint8],
+        connected_network_mask: int = 0, responding_site_id: UUID | str | None = None,
+        servers: Iterable[DirectoryServiceServer | tuple[str, bool, bool] | Mapping[str, Any] | str] = ()
     ) -> None:
         cdef uint8_t[32] guids
         cdef bytes networks = encodable_networks(connected_networks)
@@ -439,11 +441,18 @@ cdef uint32_t encodable_mask(object mask, uint32_t count) except? 0xFFFFFFFF:
 
 cdef bytes encodable_servers(object servers, object responding_site_id):
     entries = []
-    for server in servers:
-        # A text of three characters could be unpacked as well
+    if isinstance(servers, str) or not hasattr(servers, "__iter__"):
+        raise EncodeError("DirectoryServiceServerArray", f"{servers!r} must be many servers")
+    for given in servers:
+        server = given
+        if isinstance(given, str):
+            server = DirectoryServiceServer(given)
+        elif isinstance(given, Mapping) and "name" in given and not given.keys() - {*DirectoryServiceServer._fields}:
+            server = DirectoryServiceServer(**given)
         if not isinstance(server, (tuple, list)) or len(server) != 3:
             raise EncodeError(
-                f"DirectoryServiceServerArray[{len(entries)}]", f"{server!r} is not a DirectoryServiceServer"
+                f"DirectoryServiceServerArray[{len(entries)}]",
+                f"{given!r} is not a DirectoryServiceServer, its fields or its name",
             )
         name, ip, ipx = server
         if not isinstance(name, str) or not name or "," in name or "\0" in name:

@@ -8,6 +8,7 @@ from libc.stdint cimport uint8_t
 from libc.string cimport memcpy, memset
 
 from msmqwire.errors import EncodeError
+from msmqwire.wire.guids import guid_of
 
 if sys.byteorder != "little":
     raise ImportError("msmqwire loads little-endian numbers directly and supports little-endian machines only")
@@ -57,10 +58,11 @@ cdef object guid_from_bytes(const uint8_t* source):
 
 
 cdef int guid_to_bytes(object guid, str field, uint8_t* target) except -1:
-    """Write a ``uuid.UUID`` in packet order; anything else is refused under the name of its field."""
+    """Write a ``uuid.UUID`` or its text in packet order; anything else is refused under the name of its field."""
     cdef bytes packed
-    if not isinstance(guid, UUID):
-        raise EncodeError(field, f"must be a uuid.UUID, not {type(guid).__name__}")
-    packed = guid.bytes_le
+    found = guid_of(guid) if isinstance(guid, str) else guid
+    if not isinstance(found, UUID):
+        raise EncodeError(field, f"{guid!r} must be a uuid.UUID or text such as '557358d1-9150-9595-4997-b6e611ea26c6'")
+    packed = found.bytes_le
     memcpy(target, <const uint8_t*>packed, GUID_SIZE)
     return 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import io
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
 from functools import cache
 from typing import Any
 
@@ -215,7 +216,7 @@ def test_dictionaries(index: Any) -> None:
         wrong = pa.DictionaryArray.from_arrays(pa.array([0, outside], index), values, safe=False)
         with pytest.raises(ValueError, match="index 1 of the Arrow array is outside its dictionary"):
             Payloads.of(wrong)
-    with pytest.raises(TypeError, match="not format 'i'"):
+    with pytest.raises(TypeError, match="binary, of any or of one size, not int32"):
         Payloads.of(pa.array([1, 2]).cast(pa.int32()).dictionary_encode())
 
 
@@ -280,3 +281,62 @@ def test_payloads_are_arrow_too() -> None:
         again.validate(full=True)
         assert again.type == pa.large_binary()
         assert again.to_pylist() == expected
+
+
+def fixed(values: list[Any]) -> Any:
+    return pa.array(values, pa.binary(52))
+
+
+REQUESTS = [bytes([0, 1, 0, 0, number]) + bytes(47) for number in range(3)]
+MATRIX = np.frombuffer(b"".join(REQUESTS), np.uint8).reshape(3, 52)
+OF_ONE_SIZE: dict[str, tuple[Any, list[Any]]] = {
+    "rows": (MATRIX, [*REQUESTS]),
+    "rows in reverse": (MATRIX[::-1], REQUESTS[::-1]),
+    "columns of a matrix": (np.asfortranarray(MATRIX), [*REQUESTS]),
+    "parts of rows": (MATRIX[:, :20], [each[:20] for each in REQUESTS]),
+    "no rows": (MATRIX[:0], []),
+    "rows of nothing": (MATRIX[:, :0], [b""] * 3),
+    "S52": (MATRIX.copy().view("S52").ravel(), [*REQUESTS]),
+    "V52": (MATRIX.copy().view("V52").ravel(), [*REQUESTS]),
+    "records": (np.frombuffer(b"".join(REQUESTS), mqsd.REQUEST_DTYPE), [*REQUESTS]),
+    "arrow": (fixed([*REQUESTS]), [*REQUESTS]),
+    "arrow with nulls": (fixed([REQUESTS[0], None, REQUESTS[2]]), [REQUESTS[0], None, REQUESTS[2]]),
+    "part of arrow": (fixed([None, *REQUESTS])[1:3], REQUESTS[:2]),
+    "empty arrow": (fixed([]), []),
+    "dictionary": (fixed([*REQUESTS, REQUESTS[0]]).dictionary_encode(), [*REQUESTS, REQUESTS[0]]),
+    "chunks": (pa.chunked_array([fixed(REQUESTS[:1]), fixed(REQUESTS[1:])]), [*REQUESTS]),
+    "column": (pa.table({"payload": fixed([*REQUESTS])})["payload"], [*REQUESTS]),
+}
+
+
+@pytest.mark.parametrize("given", OF_ONE_SIZE)
+def test_payloads_of_one_size(given: str) -> None:
+    payloads, expected = OF_ONE_SIZE[given]
+    taken = Payloads.of(payloads)
+    assert taken.to_pylist() == expected
+    assert taken.nbytes == sum(52 if each is None else len(each) for each in expected)  # Arrow has bytes for a null
+    assert len(mqsd.decode_batch(payloads)) == len(expected)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (pa.table({"payload": [b"a"]}), "this is a table: give one of its columns"),
+        (pa.record_batch({"payload": [b"a"]}), "this is a table: give one of its columns"),
+        (pa.array([1.5]), "not double"),
+        (pa.array(["a"]), "not string"),
+        (pa.array([[b"a"]]), "not list"),
+        (pa.array([datetime(2026, 3, 1)]), "not of the format 'tsu:'"),
+        (np.zeros(52, np.uint8), "needs offsets="),
+        (np.zeros((1, 2, 3), np.uint8), "needs offsets="),
+        (np.zeros((2, 3), np.uint16), "needs offsets="),
+    ],
+)
+def test_what_is_no_column_of_payloads_is_called_by_its_name(given: Any, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        Payloads.of(given)
+
+
+def test_texts_of_one_size_are_refused_by_name() -> None:
+    with pytest.raises(TypeError, match=r"strings, not fixed_size_binary\[52\]"):
+        Payloads.of_texts(fixed([*REQUESTS]))

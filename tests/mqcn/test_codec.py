@@ -173,7 +173,7 @@ def _body(event: Any = 1, guid: Any = GUID, name: Any = "dc1") -> mqcn.ChangeNot
         {"properties": [(PROPID_Q_QUOTA, "1")]},
         {"properties": [(PROPID_Q_LABEL, "a\0b")]},
         {"properties": [(PROPID_Q_LABEL, b"ab")]},
-        {"properties": [(PROPID_Q_QMID, str(GUID))]},
+        {"properties": [(PROPID_Q_QMID, GUID.hex)]},
     ],
 )
 @pytest.mark.parametrize("enforce", BOTH)

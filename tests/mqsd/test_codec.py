@@ -157,7 +157,7 @@ def _servers(*names: str) -> dict[str, Any]:
         (_reply, {"servers": [mqsd.DirectoryServiceServer("a")]}),
         *[
             (_reply, {"responding_site_id": GUID, "servers": servers})
-            for servers in (["dc1"], ["dc12"], "dc1", [b"dc1"], [{"name": "dc1", "ip": True, "ipx": False}], [("dc1",)])
+            for servers in ("dc1", [b"dc1"], [{"name": "dc1", "port": 1}], [{"ip": True}], [("dc1",)], [""], ["a,b"], 5)
         ],
         *[(_reply, _servers(*names)) for names in (("",), ("a", ""), ("a\0",), ("a,b",), ("\0",), (",",))],
     ],

@@ -211,17 +211,17 @@ def test_short_and_long_values_of_a_view(type_: pa.DataType) -> None:
     assert_payloads(pa.chunked_array([pa.array(values[:5], type_), pa.array(values[5:], type_)]), values)
 
 
-@pytest.mark.parametrize("type_", [pa.string(), pa.int32(), pa.binary(4), pa.list_(pa.uint8()), pa.null()], ids=str)
+@pytest.mark.parametrize("type_", [pa.string(), pa.int32(), pa.list_(pa.uint8()), pa.null()], ids=str)
 def test_arrays_of_other_types_are_refused(type_: pa.DataType) -> None:
     for given in (pa.array([None], type_), pa.chunked_array([pa.array([None], type_)])):
-        with pytest.raises(TypeError, match="Binary"):
+        with pytest.raises(TypeError, match="must be Arrow binary, of any or of one size, not "):
             mqsd.decode_batch(given)
 
 
 def test_tables_are_refused() -> None:
     table = pa.table({"payload": pa.array(PACKETS)})
     for given in (table, table.to_batches()[0]):
-        with pytest.raises(TypeError, match="Binary"):
+        with pytest.raises(TypeError, match="give one of its columns"):
             mqsd.decode_batch(given)
 
 

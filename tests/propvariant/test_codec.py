@@ -226,9 +226,9 @@ NO_BOOLEANS: tuple[object, ...] = (None, "true", 1.0, [])
             for type_ in ("VT_BLOB", "VT_UI1|VT_VECTOR")
             for wrong in (None, 1, "text", [None], np.array([b"x"], object))
         ),
-        *(("VT_CLSID", wrong) for wrong in (None, 1, str(GUID), "")),
+        *(("VT_CLSID", wrong) for wrong in (None, 1, GUID.hex, f"{{{GUID}}}", "")),
         *(("VT_UI4|VT_VECTOR", wrong) for wrong in (None, 1, "12", [-1], [1 << 32], ["1"], [1.0], [[1]])),
-        *(("VT_CLSID|VT_VECTOR", wrong) for wrong in (None, 1, "text", [1], [str(GUID)], GUID, [b"short"])),
+        *(("VT_CLSID|VT_VECTOR", wrong) for wrong in (None, 1, "text", [1], [GUID.hex], GUID, [b"short"])),
         ("VT_CLSID|VT_VECTOR", np.zeros((2, 15), np.uint8)),
         ("VT_CLSID|VT_VECTOR", np.zeros(32, np.uint8)),
         ("VT_CLSID|VT_VECTOR", np.zeros((1, 16), np.uint16)),

@@ -13,6 +13,7 @@ from msmqwire.wire.cursor cimport load_u16, load_u64
 from msmqwire.wire._sid cimport format_sid, largest_sid_text
 from msmqwire.wire._utf16 cimport utf16_to_utf8
 
+from msmqwire.errors import EncodeError
 from msmqwire.mqqb.message import readable
 from msmqwire.mqqb.message.readable import ANSI_TYPE, BODY_FORMATS, NRBF_HEADER, UTF16_TYPES, VALUE_SIZES
 
@@ -66,6 +67,25 @@ def read_body(body: Buffer, body_type: int, bint encrypted) -> tuple[str, str | 
     cdef uint32_t known = body_type if is_read else 0
     cdef bytes copied = body if PyBytes_CheckExact(body) else bytes_of(body)
     return format_and_text(<const uint8_t*>copied, <size_t>len(copied), known, encrypted, False)
+
+
+def write_body(text: str, body_type: int) -> bytes:
+    """Return the body of a text: in UTF-16 where BodyType says so, else in UTF-8.
+
+    Raises
+    ------
+    EncodeError
+        A body of this type cannot have this text.
+    """
+    if not isinstance(text, str):
+        raise EncodeError("body_text", f"must be text, not {type(text).__name__}")
+    try:
+        body = text.encode("utf-16-le" if body_type in UTF16_TYPES else "utf-8")
+    except UnicodeEncodeError:
+        body = None
+    if body is None or read_body(body, body_type, False)[1] != text:
+        raise EncodeError("body_text", f"a body of body_type {body_type} cannot have this text; give body instead")
+    return body
 
 
 cdef tuple format_and_text(const uint8_t* body, size_t size, uint32_t body_type, bint encrypted, bint extension):
