@@ -110,7 +110,8 @@ class Checkpoint:
             The bytes are not a checkpoint, or are malformed, or of another version of this package.
         """
         data = bytes(memoryview(data))
-        return cls(*_decoded(data)[0]["place"], data)
+        file, offset, frames = _decoded(data)[0]["place"]
+        return cls(file, offset, frames, data)
 
 
 def _decoded(data: bytes) -> tuple[dict[str, Any], bytes]:
