@@ -8,7 +8,7 @@ import struct
 import sys
 import zlib
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from msmqwire.capture._state import FIELDS
 from msmqwire.errors import CaptureFormatError
@@ -17,9 +17,7 @@ VERSION = 4
 #: Bytes of a state, at most: twice what StreamLimits lets a reader hold by default.
 LARGEST_STATE = 256 << 20
 MAGIC = b"msmqwire checkpoint" + bytes((VERSION,))
-_SEAL = struct.Struct("<I")  # the checksum of the bytes after it, and of the place
-_PLACE = struct.Struct("<QQ")
-_SIZE = struct.Struct("<Q")
+_CHECKSUM = struct.Struct("<I")  # of the bytes after it
 
 
 class State(NamedTuple):
@@ -74,6 +72,7 @@ class Checkpoint:
     def of(cls, file: str, offset: int, frames: int, state: State) -> Checkpoint:
         """A checkpoint with this state, encoded as ``opened`` reads it."""
         header = {
+            "place": [file, offset, frames],
             "fields": _fields(),
             "reading": state.reading.hex(),
             "finished": state.finished,
@@ -81,7 +80,7 @@ class Checkpoint:
             "reader": len(state.reader),
         }
         body = zlib.compress(b"\n".join((json.dumps(header).encode(), state.reader + state.streams)), 1)
-        return cls(file, offset, frames, MAGIC + _SEAL.pack(_checksum(file, offset, frames, body)) + body)
+        return cls(file, offset, frames, MAGIC + _CHECKSUM.pack(zlib.crc32(body)) + body)
 
     def opened(self) -> State:
         """Decode ``state``.
@@ -91,37 +90,15 @@ class Checkpoint:
         CaptureError
             It is malformed, or of another version of this package.
         """
-        front = len(MAGIC) + _SEAL.size
-        if len(self.state) < front or not self.state.startswith(MAGIC[:-1]):
-            raise _malformed("it does not begin like one")
-        if not self.state.startswith(MAGIC):
-            raise CaptureFormatError(f"a checkpoint of version {self.state[len(MAGIC) - 1]}; this is version {VERSION}")
-        body = self.state[front:]
-        try:
-            found = _checksum(self.file, self.offset, self.frames, body)
-        except struct.error:
-            raise _malformed(f"offset {self.offset}, frames {self.frames}") from None
-        if _SEAL.unpack_from(self.state, len(MAGIC))[0] != found:
-            raise _malformed("its checksum differs")
-        content = zlib.decompressobj()
-        try:
-            header, _, state = content.decompress(body, LARGEST_STATE).partition(b"\n")
-            fields = json.loads(header)
-        except (ValueError, zlib.error):
-            fields = {}
-        if content.unconsumed_tail or not content.eof or not isinstance(fields, dict) or "fields" not in fields:
-            raise _malformed(f"it is truncated, or above {LARGEST_STATE} bytes")
-        if fields["fields"] != _fields():
-            raise CaptureFormatError(
-                "a checkpoint whose state has other fields: of another version of this package, or kind of machine"
-            )
-        reader, streams = state[: fields["reader"]], state[fields["reader"] :]
-        return State(bytes.fromhex(fields["reading"]), reader, fields["finished"], fields["files"], streams)
+        header, state = _decoded(self.state)
+        if header["place"] != [self.file, self.offset, self.frames]:
+            raise _malformed("it is of another place")
+        reader, streams = state[: header["reader"]], state[header["reader"] :]
+        return State(bytes.fromhex(header["reading"]), reader, header["finished"], header["files"], streams)
 
     def to_bytes(self) -> bytes:
         """The checkpoint as bytes, for ``from_bytes``."""
-        name = self.file.encode()
-        return _PLACE.pack(self.offset, self.frames) + _SIZE.pack(len(name)) + name + self.state
+        return self.state
 
     @classmethod
     def from_bytes(cls, data: bytes | bytearray | memoryview) -> Checkpoint:
@@ -133,19 +110,32 @@ class Checkpoint:
             The bytes are not a checkpoint, or are malformed, or of another version of this package.
         """
         data = bytes(memoryview(data))
-        front = _PLACE.size + _SIZE.size
-        if len(data) < front:
-            raise _malformed("it is truncated")
-        offset, frames = _PLACE.unpack_from(data)
-        (size,) = _SIZE.unpack_from(data, _PLACE.size)
-        name = data[front : front + size].decode(errors="replace")
-        checkpoint = cls(name, offset, frames, data[front + size :])
-        checkpoint.opened()
-        return checkpoint
+        file, offset, frames = _decoded(data)[0]["place"]
+        return cls(file, offset, frames, data)
 
 
-def _checksum(file: str, offset: int, frames: int, body: bytes) -> int:
-    return zlib.crc32(body, zlib.crc32(_PLACE.pack(offset, frames) + file.encode()))
+def _decoded(data: bytes) -> tuple[dict[str, Any], bytes]:
+    """The header of a checkpoint, and the bytes after it."""
+    front = len(MAGIC) + _CHECKSUM.size
+    if len(data) < front or not data.startswith(MAGIC[:-1]):
+        raise _malformed("it does not begin like one")
+    if not data.startswith(MAGIC):
+        raise CaptureFormatError(f"a checkpoint of version {data[len(MAGIC) - 1]}; this is version {VERSION}")
+    if _CHECKSUM.unpack_from(data, len(MAGIC))[0] != zlib.crc32(data[front:]):
+        raise _malformed("its checksum differs")
+    content = zlib.decompressobj()
+    try:
+        first, _, state = content.decompress(data[front:], LARGEST_STATE).partition(b"\n")
+        header = json.loads(first)
+    except (ValueError, zlib.error):
+        header = None
+    if content.unconsumed_tail or not content.eof or not isinstance(header, dict):
+        raise _malformed(f"it is truncated, or above {LARGEST_STATE} bytes")
+    if header.get("fields") != _fields():
+        raise CaptureFormatError(
+            "a checkpoint whose state has other fields: of another version of this package, or kind of machine"
+        )
+    return header, state
 
 
 def _fields() -> str:

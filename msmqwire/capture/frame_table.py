@@ -1,4 +1,8 @@
-"""The frames of captures as record batches, for ``spark.read_streams``; ``CapturedFrames`` reads them."""
+"""The frames of captures as record batches, which ``CapturedFrames`` reads.
+
+Both are private to ``spark.streams.read_streams``, the one way to read streams that continue in other captures on
+several machines.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,11 @@
 
 A row group is encoded as a Parquet file of its own. Its pages are copied as they are; the offsets of pages in its entry
 of the footer are shifted.
+
+One ``ParquetWriter`` with a thread of its own would need none of this, and 5% less CPU time, but it encodes in that
+thread alone. Encoding takes longer than all else: 0.85 s of CPU time beside 0.49 s for 1.5 million requests, 0.22 s
+beside 0.13 s for 60,000 messages. So on two idle cores a file would take 1.27 and 1.24 times as long, on more cores
+longer still. Dictionaries that the decoding threads make do not help: 0.91 s with and without them.
 """
 
 from __future__ import annotations

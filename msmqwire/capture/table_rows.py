@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from threading import Lock
-from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, Unpack
 
 import numpy as np
 
@@ -36,6 +37,8 @@ from msmqwire.wire.codes import FAULT_NAMES
 if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
+
+    from msmqwire.capture.files._blocks import Block
 
 # Of the senders and of the receivers of payloads
 PortColumns: TypeAlias = "tuple[NDArray[np.uint16], NDArray[np.uint16]]"
@@ -213,9 +216,13 @@ class _ReusedBatches:
         self._options = options
         self._free: deque[Batch] = deque(maxlen=MOST_BATCHES)
 
-    def decode(self, payloads: Payloads, **options: Any) -> Batch:
-        """Decode payloads; the batch is used by one thread until it is given back."""
-        options |= self._options
+    def decode(self, stack: ExitStack, payloads: Payloads, **options: Any) -> Batch:
+        """Decode payloads; the batch is not decoded into again before the stack is left."""
+        batch = self._decoded(payloads, options | self._options)
+        stack.callback(self._free.append, batch)
+        return batch
+
+    def _decoded(self, payloads: Payloads, options: dict[str, Any]) -> Batch:
         for _ in range(MOST_BATCHES):
             try:
                 out = self._free.popleft()
@@ -227,13 +234,9 @@ class _ReusedBatches:
                 self._free.append(out)
         return self._decode_batch(payloads, **options)
 
-    def give_back(self, batch: Batch) -> None:
-        """Let the batch be decoded into again."""
-        self._free.append(batch)
-
 
 class TableRows:
-    """One table of a reader: how its payloads become rows, and the counts of them.
+    """One table of a reader: its columns, and the counts of its rows.
 
     Attributes
     ----------
@@ -253,41 +256,57 @@ class TableRows:
         Notifications: messages to any queue that have a fault. Bytes in which no packet begins do not count.
     """
 
-    def __init__(self, name: str, columns: Iterable[str] | None, options: ReadOptions, tables: Collection[str]) -> None:
+    def __init__(self, name: str, columns: Iterable[str] | None, options: ReadOptions) -> None:
         self.name = name
         self.kind = table_kind(name)
         self.first, self._last = _split(name, columns)
-        self.schema = _arrow_schema(name, self.first, self._last, options.guid, options.dictionaries)
-        self._ports = {
-            int(Transport[name.upper()]): ports for name, ports in _ports_of(self.name, options, tables).items()
-        }
-        self._packets = sum(PACKET_KINDS[packet] for packet in self.kind.packets)
-        self.payloads = self.rows = self.encrypted = self.unread = 0
-        self.faults: Counter[str] = Counter()
-        self._strict = options.strict
         self._guid: GuidForm = options.guid
         self._dictionaries = options.dictionaries
-        self._counting = Lock()
-        self._is_sharing = False
-        added = JUDGED | OF_SENDERS if self.kind.in_messages else UNRECOGNIZED
-        self._added = frozenset(self._last) & added
-        decoded = tuple(column for column in self._last if column not in self._added)
-        self._batches = _ReusedBatches(self.kind.decode_batch, strict=self._strict, columns=decoded)
-        #: The columns that are needed of the messages that have its payloads.
-        self.of_messages = OF_MESSAGES | (OF_SENDERS if self._added else frozenset())
-        self._messages = _ReusedBatches(mqqb.decode_batch, columns=tuple(self.of_messages))
-        judging = judgement.COLUMNS if self._added & JUDGED else ()
-        self._judging = self._batches
-        if not set(decoded) >= set(judging):
-            self._judging = _ReusedBatches(self.kind.decode_batch, strict=self._strict, columns=judging)
+        self.schema = _arrow_schema(name, self.first, self._last, self._guid, self._dictionaries)
+        self.payloads = self.rows = self.encrypted = self.unread = 0
+        self.faults: Counter[str] = Counter()
+        self.counting = Lock()
+        #: The columns that are no columns of decoded batches, and those that are.
+        self.added = frozenset(self._last) & (JUDGED | OF_SENDERS if self.kind.in_messages else UNRECOGNIZED)
+        self.decoded = tuple(column for column in self._last if column not in self.added)
 
     def use_text_guids(self) -> None:
         """Make rows with canonical text as GUIDs; before anything is read."""
         self._guid = "text"
         self.schema = _arrow_schema(self.name, self.first, self._last, self._guid, self._dictionaries)
 
+    def rows_of(self, batch: Batch, capture: Batch, added: dict[str, pa.Array[Any]]) -> pa.RecordBatch:
+        """The rows of a decoded batch, which forgets its payloads: rows that are kept do not keep what was read."""
+        faults = list(map(FAULT_NAMES.__getitem__, batch.faults["code"].tolist()))
+        with self.counting:
+            self.rows += len(batch)
+            self.faults.update(faults)
+        rows = joined(capture, batch, guid=self._guid, dictionaries=self._dictionaries)
+        if len(batch.columns) > len(self.decoded):
+            rows = rows.select([*self.first, *self.decoded])
+        batch.forget_payloads()
+        return with_columns(rows, added, self.schema)
+
+    def no_rows(self) -> pa.RecordBatch:
+        """A record batch without rows."""
+        return _no_rows(self.name, self.first, self._last, self._guid, self._dictionaries)
+
+
+class PayloadRows:
+    """The rows of a table that has a row for each payload: which payloads of a block these are, and their rows."""
+
+    def __init__(self, tables: Sequence[TableRows], options: ReadOptions, names: Collection[str]) -> None:
+        """``names``: all tables that are read."""
+        self.tables = tables
+        table = self._table = tables[0]
+        self._ports = {
+            int(Transport[name.upper()]): ports for name, ports in _ports_of(table.name, options, names).items()
+        }
+        self._packets = sum(PACKET_KINDS[packet] for packet in table.kind.packets)
+        self._batches = _ReusedBatches(table.kind.decode_batch, strict=options.strict, columns=table.decoded)
+
     def chosen(self, transports: NDArray[np.uint8], kinds: NDArray[np.uint8], ports: PortColumns) -> NDArray[np.bool_]:
-        """Which payloads of a block belong to this table."""
+        """Which payloads of a block have rows."""
         wanted = np.zeros(len(transports), np.bool_)
         for transport, numbers in self._ports.items():
             here = transports == transport
@@ -300,70 +319,111 @@ class TableRows:
             wanted |= here
         return wanted
 
-    def share(self, columns: frozenset[str]) -> bool:
-        """Let the batch that ``decode`` returns have these columns of messages as well; whether it does.
+    def rows_of(self, block: Block, places: NDArray[np.uint32] | None) -> list[tuple[str, pa.RecordBatch]]:
+        """The rows of the payloads of a block, or of those at ``places``; several threads may call it."""
+        payloads, transports = block.payloads, block.transports
+        if places is not None and len(places) < len(block):
+            payloads = payloads.take(places)
+            transports = None if transports is None else transports[places]
+        with ExitStack() as stack:
+            for table in self.tables:
+                with table.counting:
+                    table.payloads += len(payloads)
+            return self._rows(payloads, transports, partial(_capture_columns, block, places), stack)
 
-        A table without ``body`` does not: its rows would be made with a copy of every body.
-        """
-        if self._strict or "body" not in self._last:
-            return False
-        if not columns <= set(self._last):
-            names = tuple(name for name in self.kind.table.names if name not in self._added)
-            decoded = tuple(name for name in names if name in columns or name in self._last)
-            self._batches = _ReusedBatches(self.kind.decode_batch, strict=self._strict, columns=decoded)
-            self._is_sharing = True
-        return True
+    def _rows(
+        self, payloads: Payloads, transports: NDArray[np.uint8] | None, capture: _CaptureColumns, stack: ExitStack
+    ) -> list[tuple[str, pa.RecordBatch]]:
+        options = {}
+        if self._table.kind.takes_transport:
+            options["transport"] = "udp" if transports is None else transports
+        batch = self._batches.decode(stack, payloads, **options)
+        return [(self._table.name, self._table.rows_of(batch, capture(self._table), {}))]
 
-    def decode(self, payloads: Payloads, transports: NDArray[np.uint8] | None) -> Batch:
-        """Decode payloads; those of notifications are decoded as messages. ``give_back`` ends the use of the batch."""
-        if self.kind.in_messages:
-            return self._messages.decode(payloads)
-        return self._batches.decode(payloads, **self._transport(transports))
 
-    def give_back(self, decoded: Batch) -> None:
-        """Let ``decode`` write the batch again, once no Arrow consumer holds it."""
-        (self._messages if self.kind.in_messages else self._batches).give_back(decoded)
+class MessageRows(PayloadRows):
+    """The rows of ``messages``, of the ``notifications`` in their bodies, or of both from one decoded batch."""
 
-    def rows_of(self, decoded: Batch, capture: Batch) -> pa.RecordBatch:
-        """The rows of a batch that ``decode`` returned; ``capture`` has the capture columns of its payloads."""
-        if not self.kind.in_messages:
-            with self._counting:
-                self.payloads += len(decoded)
-            added = unrecognized_columns(self._added, decoded.payloads)
-            return with_columns(self._rows_of(decoded, capture), added, self.schema)
-        assert isinstance(decoded, mqqb.MessageBatch)
-        found = decoded.notifications()
-        with self._counting:
-            self.payloads += len(decoded)
-            self.encrypted += len(found.encrypted)
-            self.unread += int(np.count_nonzero(decoded.faults["code"] != _BAD_SIGNATURE))  # of no message
+    def __init__(self, tables: Sequence[TableRows], options: ReadOptions, names: Collection[str]) -> None:
+        super().__init__(tables, options, names)
+        by_name = {table.name: table for table in tables}
+        self._messages, self._notifications = by_name.get("messages"), by_name.get("notifications")
+        needed: frozenset[str] = frozenset()
+        if notifications := self._notifications:
+            needed = OF_MESSAGES | (OF_SENDERS if notifications.added else frozenset())
+            self._bodies = self._judged = _ReusedBatches(
+                mqcn.decode_batch, strict=options.strict, columns=notifications.decoded
+            )
+            if notifications.added & JUDGED and not set(notifications.decoded) >= set(judgement.COLUMNS):
+                self._judged = _ReusedBatches(mqcn.decode_batch, strict=options.strict, columns=judgement.COLUMNS)
+            self._envelopes = _ReusedBatches(mqqb.decode_batch, columns=tuple(needed))
+        if messages := self._messages:
+            decoded = set(messages.decoded)
+            # Rows without bodies would be made with a copy of every body
+            if needed and not options.strict and "body" in decoded:
+                decoded |= needed
+            columns = tuple(name for name in mqqb.MESSAGES.names if name in decoded)
+            self._batches = _ReusedBatches(mqqb.decode_batch, strict=options.strict, columns=columns)
+            if needed and needed <= decoded and not options.strict:
+                self._envelopes = self._batches
+
+    def _rows(
+        self, payloads: Payloads, transports: NDArray[np.uint8] | None, capture: _CaptureColumns, stack: ExitStack
+    ) -> list[tuple[str, pa.RecordBatch]]:
+        found = []
+        messages, envelopes = None, None
+        if self._messages is not None:
+            messages = envelopes = self._batches.decode(stack, payloads)
+        if self._notifications is not None:
+            if envelopes is None or self._envelopes is not self._batches:
+                envelopes = self._envelopes.decode(stack, payloads)
+            # First, since rows of messages forget their payloads, which have the notifications
+            found.append(("notifications", self._notification_rows(self._notifications, envelopes, capture, stack)))
+        if self._messages is not None and messages is not None:
+            added = unrecognized_columns(self._messages.added, messages.payloads)
+            found.append(("messages", self._messages.rows_of(messages, capture(self._messages), added)))
+        return found
+
+    def _notification_rows(
+        self, table: TableRows, envelopes: Batch, capture: _CaptureColumns, stack: ExitStack
+    ) -> pa.RecordBatch:
+        assert isinstance(envelopes, mqqb.MessageBatch)
+        found = envelopes.notifications()
+        with table.counting:
+            table.encrypted += len(found.encrypted)
+            table.unread += int(np.count_nonzero(envelopes.faults["code"] != _BAD_SIGNATURE))  # of no message
         if not len(found.payloads):
-            return _no_rows(self.name, self.first, self._last, self._guid, self._dictionaries)
-        batch = self._batches.decode(found.payloads)
+            return table.no_rows()
+        batch = self._bodies.decode(stack, found.payloads)
+        judged = batch if self._judged is self._bodies else self._judged.decode(stack, found.payloads)
         assert isinstance(batch, mqcn.NotificationBatch)
-        changes = np.repeat(found.rows, np.diff(batch.messages)).astype(np.uint32)
-        judged = batch if self._judging is self._batches else self._judging.decode(found.payloads)
         assert isinstance(judged, mqcn.NotificationBatch)
-        columns = judged_columns(self._added, self.schema, decoded, found.rows, judged)
-        rows = with_columns(self._rows_of(batch, take_rows(capture, changes, self.first)), columns, self.schema)
-        self._batches.give_back(batch)
-        if judged is not batch:
-            self._judging.give_back(judged)
-        return rows
+        added = judged_columns(table.added, table.schema, envelopes, found.rows, judged)
+        changes = np.repeat(found.rows, np.diff(batch.messages)).astype(np.uint32)
+        return table.rows_of(batch, capture(table, changes), added)
 
-    def _rows_of(self, batch: Batch, capture: Batch) -> pa.RecordBatch:
-        faults = list(map(FAULT_NAMES.__getitem__, batch.faults["code"].tolist()))
-        with self._counting:
-            self.rows += len(batch)
-            self.faults.update(faults)
-        rows = joined(capture, batch, guid=self._guid, dictionaries=self._dictionaries)
-        if self._is_sharing:
-            rows = rows.select([name for name in self.schema.names if name not in self._added])
-        batch.forget_payloads()  # rows that are kept do not keep what was read
-        return rows
 
-    def _transport(self, transports: NDArray[np.uint8] | None) -> dict[str, Any]:
-        """The argument of the decoder, if it has one."""
-        if not self.kind.takes_transport:
-            return {}
-        return {"transport": "udp" if transports is None else transports}
+class _CaptureColumns(Protocol):
+    """The capture columns of payloads, or of some of them, for a table."""
+
+    def __call__(self, table: TableRows, rows: NDArray[np.uint32] | None = None) -> Batch: ...
+
+
+def _capture_columns(
+    block: Block, places: NDArray[np.uint32] | None, table: TableRows, rows: NDArray[np.uint32] | None = None
+) -> Batch:
+    if places is not None:
+        rows = places if rows is None else places[rows]
+    return block.capture if rows is None else take_rows(block.capture, rows, table.first)
+
+
+def rows_of_tables(tables: Mapping[str, TableRows], options: ReadOptions) -> list[PayloadRows]:
+    """What makes the rows of tables, in the order of the tables; those of messages are made together."""
+    found: list[PayloadRows] = []
+    of_messages = [table for table in tables.values() if table.kind.packets == ("message",)]
+    for table in tables.values():
+        if table not in of_messages:
+            found.append(PayloadRows([table], options, tables))
+        elif table is of_messages[0]:
+            found.append(MessageRows(of_messages, options, tables))
+    return found

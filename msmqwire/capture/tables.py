@@ -14,10 +14,8 @@ from msmqwire.capture.files.sources import Source
 from msmqwire.capture.options import ReadKeywords, ReadOptions
 from msmqwire.capture.ordered_calls import OrderedCalls
 from msmqwire.capture.reader import ArrowReader, Capture, ClosingIterator
-from msmqwire.capture.table_rows import ALL_TABLES, TABLES, UDP, TableRows, table_kind, table_options
+from msmqwire.capture.table_rows import ALL_TABLES, TABLES, UDP, TableRows, rows_of_tables, table_kind, table_options
 from msmqwire.capture.tcp._streams import packet_kinds
-from msmqwire.columns import Batch
-from msmqwire.columns._batch import take_rows
 from msmqwire.errors import require
 
 if TYPE_CHECKING:
@@ -55,15 +53,12 @@ class TablesReader(ClosingIterator[tuple[str, "pa.RecordBatch"]]):
         if chosen is not None and not isinstance(chosen, Mapping):
             raise TypeError("columns: read_tables takes a mapping of tables to columns")
         self.tables = {
-            name: TableRows(name, None if chosen is None else chosen.get(name), options, wanted)
+            name: TableRows(name, None if chosen is None else chosen.get(name), options)
             for name in ALL_TABLES
             if name in wanted
         }
         self.source, self.options = source, options
-        self._decoders = dict(self.tables)
-        notifications, messages = self.tables.get("notifications"), self.tables.get("messages")
-        if notifications and messages and messages.share(notifications.of_messages):
-            self._decoders["notifications"] = messages  # the same payloads, decoded once
+        self._rows = rows_of_tables(self.tables, options)
         self.payloads = 0
         self._counting = Lock()
         self._jobs = options.jobs
@@ -125,43 +120,24 @@ class TablesReader(ClosingIterator[tuple[str, "pa.RecordBatch"]]):
 
     def rows_of(self, block: Block) -> list[tuple[str, pa.RecordBatch]]:
         """The rows of a block, to which a subclass may add columns; called in a thread where there are several jobs."""
-        lost = block.payloads.lost
-        complete = None if lost is None else lost == 0
         if len(self.tables) == 1:
-            (table,) = self.tables.values()
-            self._count(len(block) if complete is None else int(np.count_nonzero(complete)))
-            batch = table.decode(block.payloads, block.transports)
-            rows = table.rows_of(batch, block.capture)
-            table.give_back(batch)
-            return [(table.name, rows)]
-        transports = np.full(len(block), UDP, np.uint8) if block.transports is None else block.transports
-        kinds = packet_kinds(block.payloads)
-        ports = (block.capture["src_port"], block.capture["dst_port"])
-        claimed = np.zeros(len(block), np.bool_)
-        decoded: dict[str, Batch] = {}
-        found = []
-        for table in self.tables.values():
-            chosen = table.chosen(transports, kinds, ports)
-            claimed |= chosen
-            if not chosen.any():
-                continue
-            places = np.flatnonzero(chosen).astype(np.uint32)
-            capture = take_rows(block.capture, places, table.first)
-            payloads, carriers = block.payloads, block.transports
-            if len(places) < len(block):
-                payloads, carriers = payloads.take(places), transports[places]
-            decoder = self._decoders[table.name]
-            if decoder.name not in decoded:
-                decoded[decoder.name] = decoder.decode(payloads, carriers)
-            found.append((table.name, table.rows_of(decoded[decoder.name], capture)))
-        for name, batch in decoded.items():
-            self.tables[name].give_back(batch)
-        self._count(int(np.count_nonzero(claimed if complete is None else claimed & complete)))
-        return found
-
-    def _count(self, payloads: int) -> None:
+            claimed = np.ones(len(block), np.bool_)
+            found = self._rows[0].rows_of(block, None)
+        else:
+            transports = np.full(len(block), UDP, np.uint8) if block.transports is None else block.transports
+            kinds = packet_kinds(block.payloads)
+            ports = (block.capture["src_port"], block.capture["dst_port"])
+            claimed = np.zeros(len(block), np.bool_)
+            found = []
+            for rows in self._rows:
+                chosen = rows.chosen(transports, kinds, ports)
+                claimed |= chosen
+                if chosen.any():
+                    found += rows.rows_of(block, np.flatnonzero(chosen).astype(np.uint32))
+        lost = block.payloads.lost
         with self._counting:
-            self.payloads += payloads
+            self.payloads += int(np.count_nonzero(claimed if lost is None else claimed & (lost == 0)))
+        return found
 
 
 class TableReader(ArrowReader):

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
+
 import pytest
 
 from msmqwire.capture import ReadOptions
+from msmqwire.cli.arguments import add_selection, read_options
+from msmqwire.spark.lake.scanning import Selection
+from msmqwire.spark.source.lakes import LakeRead
 from msmqwire.spark.source.options import SourceOptions, parse_size
 
 
@@ -42,6 +47,25 @@ def test_every_option_in_any_spelling() -> None:
         guid="binary",
         storage_options={"region": "eu-west-1"},
     )
+
+
+def test_text_means_the_same_to_every_reader() -> None:
+    """To Python, the data source, a lake and the command line."""
+    text = {
+        "ports": "1801, 2000-2001",
+        "addresses": "10.20.1.0/24,2001:db8::1",
+        "since": "2024-03-04",
+        "until": "2024-03-05T01:00+01:00",
+    }
+    expected = ReadOptions.from_strings(text, guid="text")
+    assert SourceOptions.of({"path": "captures", **text}).scan.read == expected
+    of_lake = LakeRead.of({"lake": "lake", **{name: text[name] for name in ("addresses", "since", "until")}})
+    assert of_lake.selection == Selection(expected.since, expected.until, expected.addresses)
+    parser = argparse.ArgumentParser()
+    add_selection(parser)
+    addresses = (f"--address={one}" for one in text["addresses"].split(","))
+    given = (f"--{name}={text[name]}" for name in ("ports", "since", "until"))
+    assert read_options(parser.parse_args([*addresses, *given]), (), guid="text") == expected
 
 
 def test_defaults() -> None:

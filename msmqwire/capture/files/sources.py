@@ -112,7 +112,7 @@ class OpenFile:
 
 
 class CapturedFrames:
-    """Frames that ``FrameReader`` took out of captures, to be read like captures.
+    """Frames that ``FrameReader`` took out of captures, to be read like captures; private to ``spark.streams``.
 
     Parameters
     ----------
