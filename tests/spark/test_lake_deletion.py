@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import math
 import os
 import shutil
 import signal
@@ -186,6 +187,7 @@ def power(root: Path) -> Iterator[Callable[[], list[Path]]]:
 
 
 @pytest.mark.long
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("torn", [False, True])
 def test_a_deletion_that_a_power_failure_ends(first: Path, tmp_path: Path, torn: bool) -> None:
     """What was not synchronised in the step is gone, or half of it is: no row is lost, none comes back."""
@@ -226,22 +228,25 @@ def test_a_deletion_that_a_power_failure_ends(first: Path, tmp_path: Path, torn:
 
 
 @pytest.mark.long
+@pytest.mark.timeout(900)
 def test_the_command_is_killed(first: Path, tmp_path: Path) -> None:
     """At moments over all of its time: it happened or it did not, and what comes next completes it."""
     command = [sys.executable, "-m", "msmqwire", "lake", "delete", "--address", HOST, "--yes"]
     random = Random(1)
-    duration = 0.0
+    duration = math.inf
     codes: Counter[int] = Counter()
     for number in range(24):
         root = Path(shutil.copytree(first, tmp_path / str(number)))
         started = time.monotonic()
         process = subprocess.Popen([*command, str(root)], cwd=ROOT, stdout=subprocess.DEVNULL)
-        # The first is left to its end; most of its time it imports
+        # The first is left to its end, the second is killed at once; others import most of their time
+        delay = None if number == 0 else 0 if number == 1 else duration * (0.5 + 0.6 * random.random())
         with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(None if number == 0 else duration * (0.6 + 0.5 * random.random()))
+            process.wait(delay)
         process.kill()
-        codes[process.wait()] += 1
-        duration = duration or time.monotonic() - started
+        codes[code := process.wait()] += 1
+        if code == 0:
+            duration = min(duration, time.monotonic() - started)
         is_done = lakes.history(root)[0].number == 2
         assert read(root) == (left(FIRST, 1) if is_done else expected(FIRST))["topology"]
         assert lakes.check(root) == []
@@ -249,8 +254,7 @@ def test_the_command_is_killed(first: Path, tmp_path: Path) -> None:
         assert contents(root) == left(FIRST, 1)
         assert lakes.check(root) == []
         shutil.rmtree(root)
-    assert codes.keys() <= {0, -signal.SIGKILL}
-    assert codes[-signal.SIGKILL]
+    assert codes.keys() == {0, -signal.SIGKILL}
 
 
 def delete_on_full_disks(first: str, disk: str) -> None:
@@ -284,6 +288,7 @@ def delete_on_full_disks(first: str, disk: str) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.timeout(900)
 def test_a_deletion_on_a_full_disk(first: Path, tmp_path: Path) -> None:
     """On a file system of its own, where the machine lets us mount one."""
     program = "import sys; from tests.spark.test_lake_deletion import delete_on_full_disks as run; run(*sys.argv[1:])"

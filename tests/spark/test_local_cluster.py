@@ -19,7 +19,7 @@ import pytest
 from tests.spark.captures import ROOT
 from tests.system_programs import JAVA_OPTIONS, require_program
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
 SPARK = Path(pyspark.__file__).parent
 SECTIONS = (("spark.md", "Sending msmqwire to a cluster"), ("cluster.md", "Files of the current folder"))
@@ -90,7 +90,7 @@ def test_the_commands_of_the_manual_in_a_clone(clone: Path, tmp_path: Path) -> N
         start_new_session=True,
     ) as run:
         try:
-            output, _ = run.communicate(timeout=900)
+            output, _ = run.communicate(timeout=840)
         finally:
             if run.poll() is None:
                 os.killpg(run.pid, signal.SIGTERM)
