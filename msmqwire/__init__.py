@@ -1,8 +1,8 @@
 """Read Microsoft Message Queuing (MSMQ) on the wire at memory speed, and speak its directory protocols.
 
 ``mqsd`` decodes discovery packets, ``mqqb`` message packets, ``mqcn`` change notifications with the property values of
-``propvariant``; ``capture`` reads captures, ``spark`` does all of it on Spark. ``import msmqwire`` imports only the
-standard library; a name is imported when it is first used.
+``propvariant``; ``capture`` reads captures, ``insight`` answers questions about them, ``spark`` does all of it on
+Spark. ``import msmqwire`` imports only the standard library; a package or a name is imported when it is first used.
 """
 
 from __future__ import annotations
@@ -12,7 +12,29 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from msmqwire import capture, mqcn, mqqb, mqsd, properties, propvariant
+    from msmqwire import (
+        capture,
+        columns,
+        directory,
+        discovery,
+        errors,
+        formatname,
+        mqcn,
+        mqqb,
+        mqsd,
+        net,
+        notification,
+        properties,
+        propvariant,
+        routing,
+        session,
+    )
+    from msmqwire import (
+        insight as insight,
+    )
+    from msmqwire import (
+        spark as spark,
+    )
     from msmqwire.columns import Batch, Payloads
     from msmqwire.errors import (
         CaptureError,
@@ -43,12 +65,24 @@ __all__ = [
     "Payloads",
     "RoutingError",
     "capture",
+    "columns",
+    "directory",
+    "discovery",
+    "errors",
+    "formatname",
     "mqcn",
     "mqqb",
     "mqsd",
+    "net",
+    "notification",
     "properties",
     "propvariant",
+    "routing",
+    "session",
 ]
+
+# Not for ``from msmqwire import *``, which imports each name: they need extras
+_WITH_EXTRAS = ("insight", "spark")
 
 
 def _check_build(folder: str) -> None:
@@ -62,7 +96,7 @@ def _check_build(folder: str) -> None:
 
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
+    if name not in __all__ and name not in _WITH_EXTRAS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if name.endswith("Error"):
         value = getattr(import_module("msmqwire.errors"), name)
@@ -75,7 +109,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, "__version__"])
+    return sorted([*__all__, *_WITH_EXTRAS, "__version__"])
 
 
 _check_build(os.path.dirname(os.path.abspath(__file__)))

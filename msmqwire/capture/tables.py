@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from threading import Lock
 from typing import TYPE_CHECKING, Unpack
 
@@ -159,7 +159,9 @@ class TableReader(ArrowReader):
     def __init__(self, reader: TablesReader, columns: Iterable[str] | None = None) -> None:
         self._inner = self._reader = reader
         (self._table,) = reader.tables.values()
-        self._names = self._table.schema.names if columns is None else list(dict.fromkeys(columns))
+        self._names = self._table.schema.names
+        if not (columns is None or isinstance(columns, Set)):
+            self._names = list(dict.fromkeys(columns))
         self._is_in_order = self._names == self._table.schema.names
         self.schema = self._ordered_schema()
         self.faults = self._table.faults

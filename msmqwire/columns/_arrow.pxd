@@ -54,4 +54,5 @@ cdef class ArrowNode:
 cdef ArrowNode arrow_node(str name, str format, Py_ssize_t length, Buffer validity, Py_ssize_t null_count, list buffers)
 cdef object schema_capsule(ArrowNode node)
 cdef object array_capsule(ArrowNode node, object holder)
+cdef object stream_capsule(ArrowNode node, object holder)
 cdef object record_batch(ArrowNode node, object holder, dict schemas, tuple key)

@@ -9,6 +9,7 @@ cimport cython
 from cpython.mem cimport PyMem_RawCalloc, PyMem_RawFree
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_New
 from cpython.ref cimport Py_DECREF, Py_INCREF
+from libc.errno cimport ENOMEM
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uintptr_t
 from libc.string cimport memset
@@ -170,6 +171,70 @@ cdef object array_capsule(ArrowNode node, object holder):
     cdef ArrowArray* array = <ArrowArray*>calloc_or_raise(1, sizeof(ArrowArray))
     cdef object capsule = PyCapsule_New(array, "arrow_array", drop_array_capsule)
     fill_array(node, holder, array)
+    return capsule
+
+
+@cython.no_gc
+cdef class StreamSource:
+    """What a stream of one array gives."""
+    cdef ArrowNode node
+    cdef object holder   # None once the array has been given
+
+
+cdef int stream_schema(ArrowArrayStream* stream, ArrowSchema* schema) noexcept with gil:
+    memset(schema, 0, sizeof(schema[0]))
+    try:
+        fill_schema((<StreamSource>stream.private_data).node, schema)
+    except BaseException:
+        if schema.release != NULL:
+            schema.release(schema)
+        return ENOMEM
+    return 0
+
+
+cdef int stream_next(ArrowArrayStream* stream, ArrowArray* array) noexcept with gil:
+    cdef StreamSource source = <StreamSource>stream.private_data
+    memset(array, 0, sizeof(array[0]))
+    if source.holder is None:  # the end
+        return 0
+    try:
+        fill_array(source.node, source.holder, array)
+    except BaseException:
+        if array.release != NULL:
+            array.release(array)
+        return ENOMEM
+    source.holder = None
+    return 0
+
+
+cdef const char* stream_error(ArrowArrayStream* stream) noexcept:
+    return "memory ran out"  # nothing else fails
+
+
+cdef void release_stream(ArrowArrayStream* stream) noexcept with gil:
+    Py_DECREF(<object>stream.private_data)
+    stream.release = NULL
+
+
+cdef void drop_stream_capsule(object capsule) noexcept:
+    cdef ArrowArrayStream* stream = <ArrowArrayStream*>PyCapsule_GetPointer(capsule, "arrow_array_stream")
+    if stream.release != NULL:
+        stream.release(stream)
+    PyMem_RawFree(stream)
+
+
+cdef object stream_capsule(ArrowNode node, object holder):
+    """A stream of the array of a node; ``holder`` lives until the array was taken and no part of it is held."""
+    cdef ArrowArrayStream* stream = <ArrowArrayStream*>calloc_or_raise(1, sizeof(ArrowArrayStream))
+    cdef object capsule = PyCapsule_New(stream, "arrow_array_stream", drop_stream_capsule)
+    cdef StreamSource source = StreamSource.__new__(StreamSource)
+    source.node, source.holder = node, holder
+    Py_INCREF(source)
+    stream.private_data = <void*>source
+    stream.get_schema = stream_schema
+    stream.get_next = stream_next
+    stream.get_last_error = stream_error
+    stream.release = release_stream
     return capsule
 
 

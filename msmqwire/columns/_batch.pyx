@@ -13,7 +13,7 @@ from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, uint8_t, uint32_t
 from libc.string cimport memcpy, memset
 
-from msmqwire.columns._arrow cimport ArrowNode, array_capsule, arrow_node, record_batch, schema_capsule
+from msmqwire.columns._arrow cimport ArrowNode, array_capsule, arrow_node, record_batch, schema_capsule, stream_capsule
 from msmqwire.columns._arrow_nodes cimport distinct_node, fault_node, guid_node, names_node, violations_node
 from msmqwire.columns._buffer cimport Buffer, allocate, buffer_of_bytes
 from msmqwire.columns._convert cimport (
@@ -106,7 +106,7 @@ cdef class Batch:
     ----------
     table : Table
     columns : tuple of str
-        Names of the columns that it holds, in the order of the table.
+        Names of the columns that it holds, in the order in which they were requested.
     payloads : Payloads
     """
 
@@ -473,11 +473,9 @@ cdef class Batch:
         return arrow_form(self, "binary", True).__arrow_c_array__()
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """The table as a stream of one batch, for libraries that make tables of streams only; needs pyarrow."""
-        import pyarrow as pa
-
-        batch = self.to_arrow()
-        return pa.RecordBatchReader.from_batches(batch.schema, [batch]).__arrow_c_stream__(requested_schema)
+        """The table as a stream of one batch, for libraries that make tables of streams only, without pyarrow."""
+        cdef Hold hold = Hold(self)
+        return stream_capsule(self.arrow_tree(arrow_form(self, "binary", True)), hold)
 
     def forget_payloads(self) -> None:
         """Release the payloads, which Arrow exports that were made do not need.
@@ -518,7 +516,7 @@ cdef class Batch:
         cdef const Fault* faults = <const Fault*>self.data("faults")
         batch.table, batch.payloads, batch.groups = self.table, self.payloads, self.groups
         batch.transports = self.transports
-        batch.columns = tuple([column.name for column in self.table.select(self.columns) if not column.derived])
+        batch.columns = tuple([column.name for column in self.table.ordered(self.columns) if not column.derived])
         batch.selected = frozenset(batch.columns)
         batch.length = min(rows, self.length)
         for column in batch.columns:
@@ -594,7 +592,7 @@ cdef class Batch:
     cdef ArrowNode arrow_tree(self, ArrowForm form):
         cdef ArrowNode root
         cdef Reading _reading
-        columns = [column for column in self.table.all_columns if column.name in self.selected]
+        columns = self.table.ordered(self.columns)
         if any([column.type.in_payload for column in columns]):
             _reading = Reading(self)
         cdef Buffer rows = self.payloads_of_rows()
@@ -602,9 +600,8 @@ cdef class Batch:
         for column in columns:
             self.derive(column.name)  # which may write presence
         form.validity = validity_of(self.buffers.get("presence"), self.table.presence_width, self.length)
-        for index, column in enumerate(self.table.all_columns):
-            if column.name not in self.selected:
-                continue
+        for column in columns:
+            index = self.table.places[column.name]
             if column.name == "fault":
                 root.children.append(
                     fault_node(
@@ -700,7 +697,7 @@ cdef Batch prepare(object table, Payloads payloads, object columns, Batch out, t
     if batch is not None and batch.table is table and columns is not None and tuple(columns) == batch.columns:
         names = batch.columns
     else:
-        names = tuple([column.name for column in table.select(columns)])
+        names = tuple([column.name for column in table.ordered(columns)])
     if batch is None:
         batch = kind.__new__(kind)
         batch.table = table
@@ -710,12 +707,13 @@ cdef Batch prepare(object table, Payloads payloads, object columns, Batch out, t
         batch.own_names = {}
     elif batch.table is not table:
         raise ValueError(f"out= is a batch of {batch.table.name}, not of {table.name}")
-    elif batch.columns != names:
+    elif batch.selected != frozenset(names):
         raise ValueError(f"out= has the columns {', '.join(batch.columns)}; requested are {', '.join(names)}")
     elif batch.holders:
         raise BufferError("out= is held by an Arrow consumer or an encoder: release it or decode into a new Batch")
     else:
         batch.readable()
+        batch.columns = names
     batch.hold_payloads(payloads)
     return batch
 

@@ -6,7 +6,7 @@ tables are read off it; nothing else lists columns.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
 from enum import IntFlag
 from functools import cached_property, lru_cache
@@ -463,6 +463,11 @@ class Table:
         return tuple(column.name for column in self.all_columns)
 
     @cached_property
+    def places(self) -> dict[str, int]:
+        """The place of each column among all columns."""
+        return {name: place for place, name in enumerate(self.names)}
+
+    @cached_property
     def violation_names(self) -> tuple[str, ...]:
         """Names of the violations, by bit."""
         return () if self.violations is None else tuple(flag.name.lower() for flag in self.violations if flag.name)
@@ -482,13 +487,31 @@ class Table:
         """
         return _select(self, None if names is None else (names,) if isinstance(names, str) else tuple(names))
 
+    def ordered(self, names: Iterable[str] | None) -> tuple[Column, ...]:
+        """The columns called ``names``, in this order; for a set and for None, in the table's order.
+
+        Raises
+        ------
+        ValueError
+            A name is not a column of this table.
+        """
+        if names is None or isinstance(names, Set | str):
+            return self.select(names)
+        return _ordered(self, tuple(names))
+
     def arrow_schema(
         self, names: Iterable[str] | None = None, *, guid: GuidForm = "binary", dictionaries: bool = True
     ) -> pa.Schema:
         """The Arrow schema of the table, or of the columns called ``names``; needs pyarrow."""
         import pyarrow as pa
 
-        return pa.schema([(column.name, column.type.arrow(guid, dictionaries)) for column in self.select(names)])
+        return pa.schema([(column.name, column.type.arrow(guid, dictionaries)) for column in self.ordered(names)])
+
+
+@lru_cache(maxsize=256)
+def _ordered(table: Table, wanted: tuple[str, ...]) -> tuple[Column, ...]:
+    found = {column.name: column for column in _select(table, wanted)}
+    return tuple(found[name] for name in dict.fromkeys(wanted))
 
 
 @lru_cache(maxsize=256)  # several times for every small capture

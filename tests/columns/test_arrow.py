@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from msmqwire import mqsd
 from msmqwire.columns import allocated_bytes
 from msmqwire.columns._batch import joined
 from msmqwire.columns.schema import ListOf, Scalar
@@ -253,3 +254,42 @@ else:
     raise AssertionError("to_arrow() without pyarrow")
 """
     run("-c", program)
+
+
+WITHOUT_PYARROW = """
+import sys
+sys.modules["pyarrow"] = None
+import duckdb, polars
+from msmqwire import mqsd
+
+batch = mqsd.decode_batch([bytes.fromhex("00010000") + bytes(48)] * 3 + [b"oops"])
+frame = polars.DataFrame(batch)
+assert frame.columns == [*batch.columns]
+assert frame["type"].to_list() == ["request"] * 3 + [None]
+(count,) = duckdb.sql("SELECT count(*) FROM batch WHERE type = 'request'").fetchall()[0]
+print(count)
+"""
+
+
+def test_a_batch_is_a_stream_without_pyarrow() -> None:
+    assert run("-c", WITHOUT_PYARROW) == "3\n"
+
+
+def test_a_stream_holds_its_batch_until_its_rows_are_released() -> None:
+    batch = mqsd.decode_batch([bytes.fromhex("00010000") + bytes(48)] * 3)
+    expected = batch.to_arrow()
+    unread = batch.__arrow_c_stream__()
+    with pytest.raises(BufferError, match="held by an Arrow consumer"):
+        mqsd.decode_batch([b"oops"], out=batch)
+    del unread
+    with pa.RecordBatchReader.from_stream(batch) as reader:
+        rows = reader.read_next_batch()
+        assert rows.equals(expected)
+        with pytest.raises(StopIteration):
+            reader.read_next_batch()
+        del expected
+        with pytest.raises(BufferError, match="held by an Arrow consumer"):
+            mqsd.decode_batch([b"oops"], out=batch)
+        del rows
+        assert mqsd.decode_batch([b"oops"], out=batch).fault(0) is not None
+    assert pa.RecordBatchReader.from_stream(batch).schema == batch.to_arrow().schema

@@ -180,6 +180,7 @@ def test_what_does_not_fit_is_refused(kind: Format) -> None:
     with pytest.raises(ValueError, match="columns"):
         kind.decode_batch(whole, out=some, columns=names[:1])
     assert kind.decode_batch(whole * 2, out=some, columns=names[::-1]) is some
+    assert some.columns == names[::-1]
     assert len(some) == 2 * len(kind.expected(whole).rows)
     with pytest.raises(TypeError):
         kind.decode_batch(whole, out=[])

@@ -33,7 +33,7 @@ def test_one_column_alone(kind: Format) -> None:
 
 @each_format
 def test_every_pair_of_columns(kind: Format) -> None:
-    """Sorted, reversed or as a set: the table's order is the batch's."""
+    """In the order in which they are requested; those of a set in the table's order."""
     payloads = payloads_of(kind)[-300:]
     full = kind.decode_batch(payloads).to_arrow()
     for one in kind.table.names:
@@ -41,6 +41,11 @@ def test_every_pair_of_columns(kind: Format) -> None:
             table = kind.decode_batch(payloads, columns={one, other}).to_arrow()
             assert table.schema.names == [name for name in kind.table.names if name in (one, other)]
             assert table.equals(full.select(table.schema.names))
+            wanted = list(dict.fromkeys([one, other]))
+            batch = kind.decode_batch(payloads, columns=[one, other, one])
+            assert [*batch.columns] == batch.to_arrow().schema.names == wanted
+            assert batch.to_arrow().equals(full.select(wanted))
+            assert kind.table.arrow_schema([one, other]) == batch.to_arrow().schema
 
 
 @each_format
