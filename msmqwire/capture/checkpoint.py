@@ -79,7 +79,7 @@ class Checkpoint:
             "files": state.files,
             "reader": len(state.reader),
         }
-        body = zlib.compress(b"\n".join((json.dumps(header).encode(), state.reader + state.streams)), 1)
+        body = zlib.compress(b"".join((json.dumps(header).encode(), b"\n", state.reader, state.streams)), 1)
         return cls(file, offset, frames, MAGIC + _CHECKSUM.pack(zlib.crc32(body)) + body)
 
     def opened(self) -> State:
@@ -121,11 +121,12 @@ def _decoded(data: bytes) -> tuple[dict[str, Any], bytes]:
         raise _malformed("it does not begin like one")
     if not data.startswith(MAGIC):
         raise CaptureFormatError(f"a checkpoint of version {data[len(MAGIC) - 1]}; this is version {VERSION}")
-    if _CHECKSUM.unpack_from(data, len(MAGIC))[0] != zlib.crc32(data[front:]):
+    body = memoryview(data)[front:]
+    if _CHECKSUM.unpack_from(data, len(MAGIC))[0] != zlib.crc32(body):
         raise _malformed("its checksum differs")
     content = zlib.decompressobj()
     try:
-        first, _, state = content.decompress(data[front:], LARGEST_STATE).partition(b"\n")
+        first, _, state = content.decompress(body, LARGEST_STATE).partition(b"\n")
         header = json.loads(first)
     except (ValueError, zlib.error):
         header = None
