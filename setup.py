@@ -92,7 +92,7 @@ LOOPS = {
 }
 # Folders whose modules loop over frames, columns and groups: with -O1 they take 4% to 10% more instructions. Others
 # take 2% more at most, and GCC half the time.
-ROWS = ("capture", "columns", "insight")
+ROWS = ("capture", "columns")
 
 
 def optimisation(source: Path) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -14,9 +15,9 @@ from benchmarks.scale import Scale
 from benchmarks.spark_forms import write_mixed
 from benchmarks.streams import write_streams
 from msmqwire.capture import read_tables
-from msmqwire.insight import COLUMNS, Summary, summarize
-from msmqwire.insight.findings import CapturedRows, Detector
-from msmqwire.insight.rules import COLUMNS as EVIDENCE
+from msmqwire.insight import COLUMNS, SECTIONS, Section, Summary, summarize
+from msmqwire.insight.findings import COLUMNS as EVIDENCE
+from msmqwire.insight.findings import CapturedRows, Detector, detection_engine
 
 pytestmark = pytest.mark.benchmark(timer=time.process_time, warmup=True)
 
@@ -25,9 +26,8 @@ def compare_summary(compare: Comparison, title: str, path: Path) -> None:
     """Compare the summary of captures with reading the columns that it needs."""
 
     def summary() -> int:
-        # The last rows wait until a section is asked for
         found = summarize(path)
-        assert found.section("totals").num_rows
+        assert all(found.section(name).num_columns for name in SECTIONS)
         return sum(found.rows(table) for table in COLUMNS)
 
     def columns() -> int:
@@ -62,30 +62,28 @@ def test_findings_and_report(compare: Comparison, scale: Scale, tmp_path: Path) 
     write_streams(path, user_messages(scale.rows // 20).split())
     both = {table: tuple(dict.fromkeys((*EVIDENCE[table], *COLUMNS[table]))) for table in COLUMNS}
 
-    def judge(summary: Summary | None = None) -> int:
-        detector, rows = Detector(), 0
-        with CapturedRows(path, more=None if summary is None else COLUMNS) as reader:
+    def judge(sections: Mapping[str, Section]) -> int:
+        engine, rows = detection_engine(more=sections.values()), 0
+        with CapturedRows(path, more=engine.columns) as reader:
             for table, batch in reader:
-                detector.add(table, batch)
-                if summary is not None:
-                    summary.add(table, batch)
+                engine.add(table, batch)
                 rows += len(batch)
-        assert detector.findings()
-        # The last rows wait until a section is asked for
-        assert summary is None or summary.section("totals").num_rows
+        assert Detector(engine=engine).findings()
+        summary = Summary(sections=sections, engine=engine)
+        assert all(summary.section(name).num_columns for name in sections)
         return rows
 
-    def columns(wanted: dict[str, tuple[str, ...]]) -> int:
+    def columns(wanted: Mapping[str, tuple[str, ...]]) -> int:
         return sum(len(batch) for _, batch in read_tables(path, columns=wanted, guid="binary"))
 
     rows = columns(EVIDENCE)
-    assert judge() == judge(Summary()) == rows
+    assert judge({}) == judge(SECTIONS) == rows
     compare(
         "Capture file (pcap, TCP in order) to findings, and to a summary with findings",
         yardstick=path.read_bytes(),
         mine=[
-            (Contender(f"{OURS}, detect", judge, rows), Goal()),
-            (Contender(f"{OURS}, report", lambda: judge(Summary()), rows), Goal()),
+            (Contender(f"{OURS}, detect", lambda: judge({}), rows), Goal()),
+            (Contender(f"{OURS}, report", lambda: judge(SECTIONS), rows), Goal()),
         ],
         arrays=[
             Contender(f"{OURS}, the columns of detect", lambda: columns(EVIDENCE), rows),

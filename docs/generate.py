@@ -14,6 +14,10 @@ from msmqwire.capture import ALL_TABLES, CAPTURE
 from msmqwire.columns.schema import FAULT, GUID, Column, DataType, ListOf, StructOf, Table
 from msmqwire.discovery import client as discovery
 from msmqwire.formatname.schema import FORMAT_NAMES
+from msmqwire.insight.query_files import SECTIONS, Query
+from msmqwire.insight.rules import RULES as DETECTED
+from msmqwire.insight.sql_functions import FUNCTIONS
+from msmqwire.insight.tables import NAMES, columns_of
 from msmqwire.mqqb._packet import READABLE, SESSION_READABLE
 from msmqwire.mqqb.groups import GROUPS, MESSAGE_DEFAULTS, NAMED, SESSION_DEFAULTS
 from msmqwire.mqqb.rules import RULES
@@ -238,6 +242,28 @@ def rules(tables: Iterable[Table]) -> Iterator[str]:
         yield f"| {' | '.join(cells)} |"
 
 
+def queries(heads: str, files: Iterable[Query]) -> Iterator[str]:
+    """Sections or rules, as a table."""
+    yield heads
+    yield re.sub("[^|]+", "---", heads)
+    for query in files:
+        severity = f" | {query.header['severity']}" if "severity" in query.header else ""
+        yield f"| `{query.name}`{severity} | {query.header['about']} |"
+
+
+def query_columns() -> Iterator[str]:
+    """The columns of the tables of queries that the tables of captures do not have, and the functions."""
+    yield "| Table | Column | What it is |"
+    yield "|---|---|---|"
+    for table in NAMES:
+        for name, about in columns_of(table).items():
+            if about:
+                yield f"| `{table}` | `{name}` | {about} |"
+    names = sorted(name for name in FUNCTIONS if name.isidentifier())
+    yield ""
+    yield from textwrap.wrap(f"The functions are {', '.join(f'`{name}`' for name in names)}.", 120)
+
+
 def requirements(path: Path) -> Iterator[str]:
     """The rows of ``musts.csv``, as a table."""
     yield "| Section | Field | Requirement | Outcome |"
@@ -444,6 +470,9 @@ def pages() -> dict[Path, str]:
     conforming = filled(conformance.read_text("utf-8"), "requirements", requirements(MUSTS))
     rules_of_client = [*state_diagram(discovery_arrows(), "idle"), "", *transition_tables(discovery.TRANSITIONS)]
     readme = HERE.parent / "README.md"
+    insight = HERE / "insight.md"
+    answers = filled(insight.read_text("utf-8"), "sections", queries("| Table | A row is |", SECTIONS.values()))
+    answers = filled(answers, "rules of detect", queries("| Rule | Severity | What it means |", DETECTED))
     performance = (HERE / "performance.md").read_text("utf-8")
     return {
         readme: filled(readme.read_text("utf-8"), "figures", speed(performance)),
@@ -455,6 +484,7 @@ def pages() -> dict[Path, str]:
             (HERE / "discovery.md").read_text("utf-8"), "rules of the client", rules_of_client
         ),
         HERE / "sessions.md": filled((HERE / "sessions.md").read_text("utf-8"), "transitions", session_transitions()),
+        insight: filled(answers, "columns of queries", query_columns()),
         messages: filled(messages.read_text("utf-8"), "rules", rules((MESSAGES, SESSIONS))),
         conformance: filled(conforming, "statements on sessions", statements(STATEMENTS, "QS-")),
     }

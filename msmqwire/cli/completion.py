@@ -25,7 +25,7 @@ def _names() -> dict[tuple[str, str], list[str]]:
     from msmqwire.capture import ALL_TABLES
     from msmqwire.cli.decode import ALL
     from msmqwire.insight.explain import names
-    from msmqwire.insight.sections import SECTIONS
+    from msmqwire.insight.query_files import SECTIONS
 
     columns = dict.fromkeys(name for kind in ALL_TABLES.values() for name in kind.table.names)
     return {

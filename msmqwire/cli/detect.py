@@ -33,17 +33,29 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from msmqwire.cli.arguments import add_expected, add_format, add_jobs, add_output, add_quiet, add_selection
+from msmqwire.cli.arguments import (
+    add_expected,
+    add_format,
+    add_jobs,
+    add_output,
+    add_quiet,
+    add_selection,
+    usable_cores,
+)
 from msmqwire.cli.console import CommandError, optional, say
 from msmqwire.cli.counts import report
 from msmqwire.cli.findings import FORMATS, write
-from msmqwire.cli.inputs import DECODING_THREADS, Inputs, add_captures_or_lake
+from msmqwire.cli.inputs import Inputs, add_captures_or_lake
 from msmqwire.cli.target import is_terminal, open_target
 from msmqwire.errors import counted
 
 if TYPE_CHECKING:
-    from msmqwire.insight import Summary
+    from collections.abc import Mapping
+
     from msmqwire.insight.findings import Detector
+    from msmqwire.insight.query_files import Section
+    from msmqwire.insight.rules import Rule
+    from msmqwire.insight.summary import Summary
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -53,9 +65,10 @@ def add(parser: argparse.ArgumentParser) -> None:
     add_expected(parser)
     parser.add_argument("--suricata", action="store_true", help="write the rules for Suricata instead")
     parser.add_argument("--rules", action="store_true", help="list the rules instead")
+    parser.add_argument("--rules-from", metavar="FOLDER", help="apply the rules of its files NAME.sql as well")
     add_format(parser, FORMATS)
     add_output(parser)
-    add_jobs(parser, "decode", DECODING_THREADS)
+    add_jobs(parser, "decode and query")
     add_selection(parser)
     add_quiet(parser)
 
@@ -65,17 +78,19 @@ def run(options: argparse.Namespace) -> int:
     optional("pyarrow", "msmqwire detect")
     if options.suricata or options.rules:
         return _write_rules(options)
+    optional("duckdb", "msmqwire detect")
+    rules = chosen_rules(options)
     if options.hex:
         from msmqwire.cli.payload import findings_of
 
-        findings, status, omitted = findings_of(options), 0, 0
+        findings, status, omitted = findings_of(options, rules), 0, 0
     else:
-        detector, lines, status = detect(options, Inputs(options))
+        detector, _, lines, status = detect(options, Inputs(options))
         report(lines, status, quiet=options.quiet)
         findings, omitted = detector.findings(), detector.omitted()
     format = options.format or ("table" if is_terminal(options.output) else "json")
     with open_target(options.output, [] if options.hex else options.files) as sink:
-        write(findings, format, sink)
+        write(findings, format, sink, rules)
     if not options.quiet:
         say(counted(len(findings), "finding"))
     if omitted:
@@ -84,35 +99,48 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _write_rules(options: argparse.Namespace) -> int:
-    from msmqwire.insight.rules import RULES, suricata_rules
+    from msmqwire.insight.rules import suricata_rules
 
     if options.files or options.lake:
         raise CommandError("--rules and --suricata read no captures")
-    text = suricata_rules()
+    rules = chosen_rules(options)
+    text = suricata_rules(rules)
     if options.rules:
-        text = "".join(f"{rule.name}  {rule.severity}: {rule.title} ({rule.reference})\n" for rule in RULES)
+        if options.rules_from:
+            optional("duckdb", "msmqwire detect")
+            from msmqwire.insight.findings import detection_engine
+
+            detection_engine(rules).close()  # checks them
+        text = "".join(
+            f"{rule.name}  {rule.severity}: {rule.title}" + (f" ({rule.reference})" if rule.reference else "") + "\n"
+            for rule in rules
+        )
     with open_target(options.output, []) as sink:
         sink.write(text.encode())
     return 0
 
 
+def chosen_rules(options: argparse.Namespace) -> tuple[Rule, ...]:
+    """The rules of the package, and those of ``--rules-from``: a rule replaces that with its name."""
+    from msmqwire.insight.rules import RULES_BY_NAME, read_rules
+
+    own = read_rules(options.rules_from) if options.rules_from else []
+    return tuple({**RULES_BY_NAME, **{rule.name: rule for rule in own}}.values())
+
+
 def detect(
-    options: argparse.Namespace, inputs: Inputs, summary: Summary | None = None
-) -> tuple[Detector, list[str], int]:
-    """Apply the rules to the rows of a command, and add the rows to a summary; the lines and the status of reading.
+    options: argparse.Namespace, inputs: Inputs, sections: Mapping[str, Section] | None = None
+) -> tuple[Detector, Summary, list[str], int]:
+    """Apply the rules to the rows of a command; the findings, a summary with sections, the lines and status of reading.
 
-    Payloads that cannot be decoded count with a summary, which shows them; they are no findings.
+    Payloads that cannot be decoded count with sections, which show them; they are no findings.
     """
-    from msmqwire.insight import COLUMNS
-    from msmqwire.insight.findings import CapturedRows, Detector
-    from msmqwire.insight.rules import COLUMNS as EVIDENCE
+    from msmqwire.insight.findings import CapturedRows, Detector, detection_engine
+    from msmqwire.insight.summary import Summary
 
-    detector = Detector(options.expect)
-    more = {} if summary is None else COLUMNS
-    columns = {table: (*names, *more.get(table, ())) for table, names in EVIDENCE.items()}
-    with inputs.rows(columns, lambda names, how: CapturedRows(names, how, more)) as (rows, counts):
+    rules, sections = chosen_rules(options), sections or {}
+    engine = detection_engine(rules, options.expect, sections.values(), options.jobs or usable_cores())
+    with inputs.rows(engine.columns, lambda names, how: CapturedRows(names, how, engine.columns)) as (rows, counts):
         for table, batch in rows:
-            detector.add(table, batch)
-            if summary is not None:
-                summary.add(table, batch)
-    return detector, *counts(payloads=summary is not None)
+            engine.add(table, batch)
+    return Detector(rules=rules, engine=engine), Summary({}, sections, engine), *counts(payloads=bool(sections))

@@ -15,6 +15,7 @@ from msmqwire.errors import printable
 if TYPE_CHECKING:
     from msmqwire.cli.target import Sink
     from msmqwire.insight.findings import Finding
+    from msmqwire.insight.rules import Rule
 
 _ZEEK = (
     ("ts", "time"), ("rule", "string"), ("severity", "string"), ("title", "string"), ("src", "string"),
@@ -82,13 +83,11 @@ def _zeek_cell(value: Any) -> str:
     return printable(text) or "(empty)"
 
 
-def _eve(findings: Sequence[Finding]) -> Iterable[str]:
+def _eve(findings: Sequence[Finding], rules: Iterable[Rule]) -> Iterable[str]:
     """Alerts as Suricata writes them to eve.json; ``msmq`` has what only this program knows."""
-    from msmqwire.insight.rules import RULES
-
-    rules = {rule.name: rule for rule in RULES}
+    known_rules = {rule.name: rule for rule in rules}
     for finding in findings:
-        rule, evidence = rules[finding.rule], dict(finding.evidence)
+        rule, evidence = known_rules[finding.rule], dict(finding.evidence)
         time = _time(evidence["first_seen"])
         src = evidence.pop("src", None) or next(iter(evidence.get("address", ())), None)
         event = {
@@ -99,7 +98,7 @@ def _eve(findings: Sequence[Finding]) -> Iterable[str]:
             "src_port": evidence.pop("src_port", None),
             "dest_ip": evidence.pop("dst", None),
             "dest_port": evidence.pop("dst_port", None),
-            "proto": _protocol(src, rule.tables),
+            "proto": _protocol(src, rule.transport),
             "pcap_filename": finding.file,
         }
         alert = {
@@ -116,15 +115,13 @@ def _eve(findings: Sequence[Finding]) -> Iterable[str]:
         yield json_line({**known, "alert": alert, "msmq": detail}) + "\n"
 
 
-def _protocol(address: str | None, tables: tuple[str, ...]) -> str | None:
+def _protocol(address: str | None, transport: str | None) -> str | None:
     """What carried the packets of a rule; None where several protocols did."""
     try:
         ip_address(address or "")
     except ValueError:
         return None if address is None else "IPX"
-    if "topology" in tables:
-        return "UDP"
-    return "TCP" if tables != ("messages", "sessions") else None
+    return transport
 
 
 def _time(text: str | None) -> datetime | None:
@@ -147,15 +144,16 @@ def _write_csv(findings: Sequence[Finding], sink: Sink) -> None:
 
 
 _LINES: dict[str, Callable[[Sequence[Finding]], Iterable[str]]] = {
-    "table": _for_people, "json": _json, "zeek": _zeek, "eve": _eve,
+    "table": _for_people, "json": _json, "zeek": _zeek,
 }  # fmt: skip
 FORMATS = ("table", "json", "csv", "zeek", "eve")
 
 
-def write(findings: Sequence[Finding], format: str, sink: Sink) -> None:
-    """Write findings in one of ``FORMATS``."""
+def write(findings: Sequence[Finding], format: str, sink: Sink, rules: Iterable[Rule]) -> None:
+    """Write findings of rules in one of ``FORMATS``."""
     if format == "csv":
         _write_csv(findings, sink)
         return
-    for line in _LINES[format](findings):
+    lines = _eve(findings, rules) if format == "eve" else _LINES[format](findings)
+    for line in lines:
         sink.write(line.encode("utf-8", "replace"))

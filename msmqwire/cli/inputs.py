@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
-from msmqwire.cli.arguments import CAPTURE_HELP, capture_files, read_options
+from msmqwire.cli.arguments import CAPTURE_HELP, capture_files, read_options, usable_cores
 from msmqwire.cli.console import CommandError, optional
 from msmqwire.cli.counts import counts, described
 from msmqwire.cli.progress import progress
@@ -27,8 +27,6 @@ def add_captures_or_lake(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--skip-damaged", action="store_true", help="skip files of the lake that cannot be read")
 
 
-#: One thread reads and groups, which is most of the work: on two cores, two that decode saved no time.
-DECODING_THREADS = 1
 #: Batches of rows, each with the name of its table.
 Rows: TypeAlias = "Iterator[tuple[str, pa.RecordBatch]]"
 #: After the last batch: the lines and the exit status of reading, as ``msmqwire.cli.counts.counts`` has them.
@@ -84,7 +82,7 @@ class Inputs:
             columns={table: tuple(names) for table, names in columns.items()},
             guid="binary",
             block_size=LARGE_BLOCK_SIZE,
-            jobs=options.jobs,
+            jobs=options.jobs or usable_cores(),
         )
         with (
             read(self.captures, how) if read else read_tables(self.captures, columns, how) as reader,

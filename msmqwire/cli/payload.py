@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from msmqwire.insight.findings import Finding
+    from msmqwire.insight.rules import Rule
 
 _SHOWN = 16
 _NOT_FOR_PAYLOADS = (
@@ -58,13 +59,12 @@ def _payload(options: argparse.Namespace) -> bytes:
     if len(options.files) != 1:
         raise CommandError("--hex reads one payload: give it as one argument, or - for standard input")
     for name in _NOT_FOR_PAYLOADS:
-        # One thread, the default of detect, changes nothing
-        if getattr(options, name, None) not in (None, [], *([1] if name == "jobs" else [])):
+        if getattr(options, name, None) not in (None, []):
             raise CommandError(f"--{'address' if name == 'addresses' else name} is not for --hex")
     return payload_of(options.files[0])
 
 
-def findings_of(options: argparse.Namespace) -> list[Finding]:
+def findings_of(options: argparse.Namespace, rules: tuple[Rule, ...]) -> list[Finding]:
     """Return what the rules of ``detect`` find in one payload, without what a payload alone does not show."""
     from msmqwire.capture.files.writing import CaptureWriter, Flow
     from msmqwire.insight.findings import CapturedRows, Detector
@@ -81,8 +81,8 @@ def findings_of(options: argparse.Namespace) -> list[Finding]:
     flow = Flow("192.0.2.1", 49152, "192.0.2.2", PING_PORT if layout == "ping" else SESSION_PORT)
     write = writer.stream if layout in ("messages", "sessions") else writer.datagram
     write(0, flow, payload)
-    detector = Detector()
-    for table, batch in CapturedRows(io.BytesIO(file.getvalue())):
+    detector = Detector(rules=rules)
+    for table, batch in CapturedRows(io.BytesIO(file.getvalue()), more=detector.columns):
         detector.add(table, batch)
     return [_of_payload(finding) for finding in detector.findings()]
 

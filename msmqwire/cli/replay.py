@@ -32,7 +32,7 @@ from msmqwire.cli.arguments import add_copies, add_format, add_ports, add_quiet,
 from msmqwire.cli.console import optional, print_json, say
 from msmqwire.cli.counts import report
 from msmqwire.cli.enterprise import add_directory, open_directory
-from msmqwire.cli.inputs import DECODING_THREADS, Inputs, Rows, add_captures_or_lake
+from msmqwire.cli.inputs import Inputs, Rows, add_captures_or_lake
 from msmqwire.errors import counted, printable
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     add_format(parser, ("table", "json"), "table")
     add_quiet(parser)
     # All rows are read
-    parser.set_defaults(jobs=DECODING_THREADS)
+    parser.set_defaults(jobs=1)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -29,7 +29,7 @@ from msmqwire.cli.arguments import add_expected, add_jobs, add_quiet, add_select
 from msmqwire.cli.console import optional, say
 from msmqwire.cli.counts import report
 from msmqwire.cli.detect import detect
-from msmqwire.cli.inputs import DECODING_THREADS, Inputs, Rows, add_captures_or_lake
+from msmqwire.cli.inputs import Inputs, Rows, add_captures_or_lake
 from msmqwire.cli.target import open_target
 from msmqwire.errors import counted
 
@@ -39,7 +39,8 @@ def add(parser: argparse.ArgumentParser) -> None:
     add_captures_or_lake(parser)
     parser.add_argument("-o", "--output", required=True, metavar="OUT", help="the page; - is standard output")
     add_expected(parser)
-    add_jobs(parser, "decode", DECODING_THREADS)
+    parser.add_argument("--rules-from", metavar="FOLDER", help="apply the rules of its files NAME.sql as well")
+    add_jobs(parser, "decode and query")
     add_selection(parser)
     add_quiet(parser)
 
@@ -47,11 +48,12 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Write the page; the exit status."""
     optional("pyarrow", "msmqwire report")
-    from msmqwire.insight import Summary
+    optional("duckdb", "msmqwire report")
+    from msmqwire.insight.query_files import SECTIONS
     from msmqwire.insight.report import page
 
-    summary, inputs = Summary(), Inputs(options)
-    detector, lines, status = detect(options, inputs, summary)
+    inputs = Inputs(options)
+    detector, summary, lines, status = detect(options, inputs, SECTIONS)
     findings = detector.findings()
     with open_target(options.output, options.files) as sink:
         html = page(

@@ -1,9 +1,9 @@
 """Ask captures in SQL, with DuckDB.
 
-tables: topology, notifications, messages, sessions; `msmqwire explain NAME` has the columns of each.
+tables: topology, notifications, messages, sessions, connections; `msmqwire explain NAME` has the columns of each.
 
-Each use of a table reads the captures, and decodes only the columns that the statement needs. Rows
-are written as they are found. Sorts and groups that are larger than --memory go to temporary files.
+A statement reads the captures once, and decodes only the columns that it names. Rows of a statement that
+uses one table once are written as they are found. What is larger than --memory goes to temporary files.
 The statement cannot read or write other files, nor use the network, unless --allow-files permits it.
 The column trailing has the name of a reserved word: write it in double quotes.
 
@@ -73,15 +73,11 @@ def run(options: argparse.Namespace) -> int:
     statement = _statement(options.statement)
     names, refused = capture_files(options.files)
     how = read_options(options, names, strict=options.strict)
-    if "-" in names:
-        raise CommandError("a statement may read its captures more than once, standard input cannot: name files")
     with connect(names, how, memory=options.memory, files=options.allow_files) as database:
         schema, batches = database.batches(statement)
         with open_target(options.output, names) as sink:
             rows = _written(format, sink, schema, batches)
-        # A table that is used twice is read twice, with the same counts
-        readers = {next(iter(reader.tables)): reader for reader in database.readers}
-        statuses = [report(*counts(reader, refused), quiet=options.quiet) for reader in readers.values()]
+        statuses = [report(*counts(reader, refused), quiet=options.quiet) for reader in database.readers]
     if not options.quiet:
         say(counted(rows, "row"))
     return max(statuses, default=0)

@@ -37,11 +37,11 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from msmqwire.cli.arguments import add_format, add_jobs, add_output, add_quiet, add_selection
+from msmqwire.cli.arguments import add_format, add_jobs, add_output, add_quiet, add_selection, usable_cores
 from msmqwire.cli.console import CommandError, optional, say
 from msmqwire.cli.counts import report
 from msmqwire.cli.formats import FORMATS, ONE_TABLE, chosen_format, write_table
-from msmqwire.cli.inputs import DECODING_THREADS, Inputs, add_captures_or_lake
+from msmqwire.cli.inputs import Inputs, add_captures_or_lake
 from msmqwire.cli.target import open_target
 from msmqwire.errors import counted
 
@@ -57,7 +57,8 @@ def add(parser: argparse.ArgumentParser) -> None:
     add_format(parser, FORMATS)
     add_output(parser)
     parser.add_argument("--table", metavar="NAME", help="only this table, see below")
-    add_jobs(parser, "decode", DECODING_THREADS)
+    parser.add_argument("--sections-from", metavar="FOLDER", help="make the tables of its files NAME.sql as well")
+    add_jobs(parser, "decode and query")
     add_selection(parser)
     add_quiet(parser)
 
@@ -65,15 +66,20 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Summarize; the exit status."""
     optional("pyarrow", "msmqwire summary")
-    from msmqwire.insight import COLUMNS, SECTIONS, Summary
+    optional("duckdb", "msmqwire summary")
+    from msmqwire.insight.query_files import SECTIONS, read_sections
+    from msmqwire.insight.summary import Summary
 
-    if options.table is not None and options.table not in SECTIONS:
-        raise CommandError(f"--table {options.table}: no such table; there is {', '.join(SECTIONS)}")
+    sections = {**SECTIONS, **(read_sections(options.sections_from) if options.sections_from else {})}
+    if options.table is not None and options.table not in sections:
+        raise CommandError(f"--table {options.table}: no such table; there is {', '.join(sections)}")
     format = chosen_format(options.format, options.output)
     if format in ONE_TABLE and options.table is None:
-        raise CommandError(f"{format} holds one table; name it with --table: {', '.join(SECTIONS)}")
-    summary = Summary()
-    with Inputs(options).rows(COLUMNS) as (rows, counts):
+        raise CommandError(f"{format} holds one table; name it with --table: {', '.join(sections)}")
+    if options.table is not None:
+        sections = {options.table: sections[options.table]}
+    summary = Summary(sections=sections, threads=options.jobs or usable_cores())
+    with Inputs(options).rows(summary.columns) as (rows, counts):
         for table, batch in rows:
             summary.add(table, batch)
     status = report(*counts(), quiet=options.quiet)
@@ -82,12 +88,10 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _write(options: argparse.Namespace, format: str, summary: Summary) -> None:
-    from msmqwire.insight import SECTIONS
-
-    wanted = [options.table] if options.table else list(SECTIONS)
+    wanted = list(summary.sections)
     found = {name: summary.section(name) for name in wanted}
     if format in ("table", "brief"):
-        several = len(summary.section("totals")["file"].unique()) > 1
+        several = summary.files > 1
         found = {name: _for_people(table, files=several, routes=format == "table") for name, table in found.items()}
     with open_target(options.output, options.files) as sink:
         if options.table is None and format in ("table", "brief"):
@@ -112,7 +116,7 @@ def _for_people(table: pa.Table, *, files: bool, routes: bool) -> pa.Table:
     import pyarrow as pa
 
     from msmqwire.cli.formats.people import route
-    from msmqwire.insight.rows import frames_text, seen_text
+    from msmqwire.insight.frames import frames_text, seen_text
 
     columns: dict[str, Any] = {}
     for field in table.schema:
@@ -127,7 +131,9 @@ def _for_people(table: pa.Table, *, files: bool, routes: bool) -> pa.Table:
             values = [", ".join(map(str, each)) for each in values.to_pylist()]
         columns[field.name] = values
     if "first_seen" in columns:
-        columns["first_seen"] = list(map(seen_text, columns["first_seen"], columns.pop("last_seen")))
+        columns["first_seen"] = list(
+            map(seen_text, columns["first_seen"], columns.pop("last_seen", columns["first_seen"]))
+        )
     if "minute" in columns:
         columns["minute"] = [f"{minute:%Y-%m-%d %H:%M}" for minute in columns["minute"]]
     titles = {"first_seen": "seen"}

@@ -12,7 +12,6 @@ from functools import cache
 from itertools import pairwise
 
 from msmqwire.capture import CAPTURE, TABLES
-from msmqwire.errors import require
 from msmqwire.mqqb.message.classes import MEANINGS, MESSAGE_CLASSES
 from msmqwire.notification.judgement import Outcome, Rule, Unverified
 from msmqwire.properties import PROPERTIES, TYPE_NAMES, Property
@@ -77,18 +76,16 @@ def _every_name() -> Iterator[Explanation]:
 
 
 def _of_commands() -> Iterator[Explanation]:
-    """The sections of ``summary`` and the rules of ``detect``, which need pyarrow; none without it."""
-    try:
-        require("pyarrow", "summary and detect")
-    except ModuleNotFoundError:
-        return
+    """The sections of ``summary`` and the rules of ``detect``."""
+    from msmqwire.insight.query_files import SECTIONS
     from msmqwire.insight.rules import RULES
-    from msmqwire.insight.sections import SECTIONS
 
     for name, section in SECTIONS.items():
         yield Explanation("section of a summary", name, "", section.about)
     for each in RULES:
-        yield Explanation("rule", each.name, each.severity, f"{each.title}; source: {each.source}", each.reference)
+        yield Explanation(
+            "rule", each.name, each.severity, f"{each.title}; source: {each.header['source']}", each.reference
+        )
 
 
 def _documented(members: type[StrEnum]) -> Iterator[tuple[str, str]]:

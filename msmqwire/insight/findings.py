@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,13 +14,12 @@ from msmqwire.capture import ReadOptions, TablesReader
 from msmqwire.capture.options import LARGE_BLOCK_SIZE, time_text
 from msmqwire.columns import UNFRAMED_BIT
 from msmqwire.columns.arrow_arrays import booleans, integers
-from msmqwire.columns.plain import guid_text, plain
-from msmqwire.insight.arrays import numbers, pc, truths
-from msmqwire.insight.groups import Groups
-from msmqwire.insight.protocols import UNKNOWN
-from msmqwire.insight.rows import Files, Rows, seen_text
-from msmqwire.insight.rules import COLUMNS, ENVELOPE, RULES, SEVERITIES, Joined, Rule
-from msmqwire.insight.waiting import WaitingBatches
+from msmqwire.columns.plain import plain
+from msmqwire.insight.engine import TIMES, Engine, columns_needed
+from msmqwire.insight.frames import seen_text
+from msmqwire.insight.query_files import Query
+from msmqwire.insight.rules import RULES, SEVERITIES, Rule
+from msmqwire.insight.tables import ENVELOPE, pc
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -29,13 +27,14 @@ if TYPE_CHECKING:
     from msmqwire.capture.files._blocks import Block
     from msmqwire.capture.files.sources import Source
 
-__all__ = ["CapturedRows", "Detector", "Finding"]
+__all__ = ["COLUMNS", "CapturedRows", "Detector", "Finding"]
 
 _LIMIT = 10_000
+#: The columns of each table that the rules need.
+COLUMNS: Mapping[str, tuple[str, ...]] = columns_needed(RULES)
 # Of messages, what the payloads of captures show beside the columns
 _CAPTURED = ("after", "joined")
 _PORTS = ("src_port", "dst_port")
-_STREAMED = ("messages", "sessions")
 # What is aggregated of the packets of a finding; of those between two hosts also the ports, which are evidence if all
 # packets have the same
 _TIMES = {"first_seen": "min", "last_seen": "max"}
@@ -43,9 +42,6 @@ _BETWEEN_HOSTS = {
     "answered": "max", "src_port": "min", "src_port_most": "max", "dst_port": "min", "dst_port_most": "max",
 }  # fmt: skip
 _VALUES = _TIMES | _BETWEEN_HOSTS
-
-#: The addresses and ports of a packet.
-_Ends = tuple[str | None, int | None, str | None, int | None]
 
 
 @dataclass(frozen=True)
@@ -92,10 +88,10 @@ class CapturedRows(TablesReader):
     def __init__(
         self, source: Source, options: ReadOptions | None = None, more: Mapping[str, tuple[str, ...]] | None = None
     ) -> None:
-        columns = {name: (*COLUMNS[name], *(more or {}).get(name, ())) for name in COLUMNS}
-        columns = {name: tuple(dict.fromkeys(wanted)) for name, wanted in columns.items()}
+        tables = dict.fromkeys((*COLUMNS, *(more or {})))
+        columns = {name: tuple(dict.fromkeys((*COLUMNS.get(name, ()), *(more or {}).get(name, ())))) for name in tables}
         options = options or ReadOptions(block_size=LARGE_BLOCK_SIZE)
-        super().__init__(source, COLUMNS, ReadOptions.of(options, {"columns": columns, "guid": "binary"}))
+        super().__init__(source, columns, ReadOptions.of(options, {"columns": columns, "guid": "binary"}))
 
     def rows_of(self, block: Block) -> list[tuple[str, pa.RecordBatch]]:
         """The rows of a block, those of messages with what their payloads show."""
@@ -112,7 +108,7 @@ def _are_joined(batch: pa.RecordBatch, block: Block) -> NDArray[np.bool_]:
     joined, lost = np.zeros(batch.num_rows, np.bool_), block.payloads.lost
     if lost is not None:
         # The rows of a table are in the order of the block
-        rows = np.flatnonzero(truths(batch.column("unrecognized").is_valid()))
+        rows = np.flatnonzero(batch.column("unrecognized").is_valid().to_numpy(zero_copy_only=False))
         joined[rows] = block.capture.is_valid("joined")[lost & UNFRAMED_BIT != 0]
     return joined
 
@@ -123,11 +119,12 @@ def _after_envelopes(batch: pa.RecordBatch, block: Block) -> Any:
     after = np.zeros(batch.num_rows, np.int64)
     known = np.zeros(batch.num_rows, np.bool_)
     if fault.null_count < len(fault):
-        known = truths(pc.equal(plain(pc.struct_field(fault, "field")), ENVELOPE))
+        equal = pc.equal(plain(pc.struct_field(fault, "field")), ENVELOPE)
+        known = equal.fill_null(False).to_numpy(zero_copy_only=False)
     chosen = np.flatnonzero(known)
     if len(chosen):
-        offsets = numbers(pc.struct_field(fault, "offset"))
-        frames, starts = (numbers(plain(batch.column(name))) for name in ("frame", "stream_offset"))
+        offsets = _numbers(pc.struct_field(fault, "offset"))
+        frames, starts = (_numbers(plain(batch.column(name))) for name in ("frame", "stream_offset"))
         all_frames, all_starts = (np.asarray(block.capture[name]) for name in ("frame", "stream_offset"))
         order = np.argsort(all_frames, kind="stable")
         wanted = frames[chosen].astype(all_frames.dtype)
@@ -138,13 +135,52 @@ def _after_envelopes(batch: pa.RecordBatch, block: Block) -> Any:
     return integers(after, known)
 
 
+def _numbers(values: Any) -> NDArray[np.int64]:
+    """Whole numbers, 0 for null."""
+    found: NDArray[np.int64] = values.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
+    return found
+
+
+#: The columns of every packet, by which answers of a probe are found.
+_ENDS = ("src", "src_port", "dst", "dst_port")
+
+
+def detection_engine(
+    rules: Iterable[Rule] = RULES, expected: Iterable[str] = (), more: Iterable[Query] = (), threads: int = 2
+) -> Engine:
+    """Return an engine for rules, and further queries over the same rows.
+
+    Raises
+    ------
+    QueryFileError
+        As ``Engine``; or the result of a rule lacks a column.
+    """
+    rules = tuple(rules)
+    engine = Engine((*rules, *more), expected, threads, common=_ENDS)
+    for rule in rules:
+        ends = _ENDS if rule.probe else ()
+        for entry, names in (("evidence", rule.evidence), ("title", ("place", "time_ns")), ("probe", ends)):
+            missing = [name for name in names if name not in engine.results[rule.name]]
+            if missing and entry == "title":
+                raise rule.error(f"the result has no column {missing[0]}")
+            if missing:
+                raise rule.refuse(entry, f"the result has no column {missing[0]}")
+    return engine
+
+
 class Detector:
-    """Applies the rules to rows; memory grows with what they find, up to 10,000 findings of each.
+    """Applies the rules to rows, up to 10,000 findings of each; rows that do not fit in memory are in temporary files.
 
     Parameters
     ----------
     expected : iterable of str
         The addresses and networks of the directory servers; without them no server is unexpected.
+    rules : iterable of Rule, optional
+        Other rules than ``RULES``.
+    engine : Engine, optional
+        Rows that are added elsewhere, from ``detection_engine``.
+    threads : int
+        The threads of a query.
 
     Examples
     --------
@@ -155,141 +191,64 @@ class Detector:
     [('unexpected-directory-server', [7], '2001:db8:20::10')]
     """
 
-    def __init__(self, expected: Iterable[str] = ()) -> None:
-        self._expected = tuple(expected)
-        self._rules = [rule for rule in RULES if self._expected or not rule.needs_expected]
-        self._files = Files()
-        self._groups: dict[str, Groups] = {}
-        self._probes: dict[_Ends, tuple[str, dict[str, Any]]] = {}
-        # Rows of an unknown protocol, until a packet follows in their connection: then they are the end of one
-        self._unknown: dict[_Ends, dict[str, Any]] = {}
-        # Of the rows of each rule: what is kept of them is not a slice, which would keep all rows of its batch
-        self._schemas: dict[str, pa.Schema] = {}
-        self._waiting: dict[tuple[Rule, str], WaitingBatches] = {}
+    def __init__(
+        self,
+        expected: Iterable[str] = (),
+        rules: Iterable[Rule] = RULES,
+        engine: Engine | None = None,
+        threads: int = 2,
+    ) -> None:
+        self.rules = tuple(rules)
+        self._engine = engine or detection_engine(self.rules, expected, threads=threads)
+        self._findings: list[Finding] | None = None
+        self._omitted = 0
+
+    @property
+    def columns(self) -> Mapping[str, tuple[str, ...]]:
+        """The columns of each table that rows need."""
+        return self._engine.columns
 
     def add(self, table: str, batch: pa.RecordBatch) -> None:
-        """Apply the rules to rows of a table, with at least its ``COLUMNS``."""
-        if not batch.num_rows:
-            return
-        names = [name for name in batch.schema.names if name in (*COLUMNS[table], *_CAPTURED, "time_ns")]
-        batch = batch.select(names)
-        self._files.add(batch.column("file"))
-        for rule in self._rules:
-            if table in rule.tables:
-                suspects = rule.suspects(batch)
-                if suspects.any():
-                    for ready in self._ready(rule, table, _chosen(batch, suspects)):
-                        self._match(rule, table, ready)
-        if self._probes:
-            self._add_answers(batch)
-        if self._unknown and table in _STREAMED:
-            self._forget_unknown(batch)
-
-    def _ready(self, rule: Rule, table: str, suspects: pa.RecordBatch) -> list[pa.RecordBatch]:
-        """The rows to judge now; those of most rules do not wait."""
-        if not rule.columns:
-            return [suspects]
-        names = [name for name in suspects.schema.names if name in rule.columns]
-        return self._waiting.setdefault((rule, table), WaitingBatches()).add(suspects.select(names))
-
-    def _add_waiting(self) -> None:
-        for (rule, table), waiting in self._waiting.items():
-            for ready in waiting.take():
-                self._match(rule, table, ready)
-
-    def _match(self, rule: Rule, table: str, batch: pa.RecordBatch) -> None:
-        rows = Rows(batch, self._files)
-        mask, evidence = rule.match(table, rows, self._expected)
-        mask = pc.fill_null(mask, False)
-        count = pc.sum(mask).as_py()
-        if not count:
-            return
-        values = _values(rows, between_hosts="src" in evidence)
-        found = rows.table(None if count == len(rows) else mask, **evidence, **values)
-        self._schemas[rule.name] = found.schema
-        if rule.name not in self._groups:
-            self._groups[rule.name] = Groups(
-                tuple(evidence), {name: how for name, how in _VALUES.items() if name in values}, _LIMIT
-            )
-        if "protocol" in evidence:
-            found = self._without_unknown(rule, found)
-        self._groups[rule.name].add(found)
-        if rule.probe:
-            columns = [found[name].to_pylist() for name in ("dst", "dst_port", "src", "src_port")]
-            evidence_of = found.select(list(evidence)).to_pylist()
-            for ends, same in zip(zip(*columns, strict=True), evidence_of, strict=True):
-                if len(self._probes) < _LIMIT or ends in self._probes:
-                    self._probes[ends] = rule.name, same
-
-    def _without_unknown(self, rule: Rule, found: pa.Table) -> pa.Table:
-        """Rows of known protocols; the others wait for a packet in their connection, as many as the limit."""
-        for row in found.filter(pc.equal(found["protocol"], UNKNOWN)).to_pylist():
-            self._unknown.setdefault((row["src"], row["src_port"], row["dst"], row["dst_port"]), row)
-        self._add_unknown(len(self._unknown) - _LIMIT)
-        return found.filter(pc.not_equal(found["protocol"], UNKNOWN))
-
-    def _add_unknown(self, count: int) -> None:
-        """Add the first rows of an unknown protocol to the findings."""
-        if count > 0:
-            rows = [self._unknown.pop(ends) for ends in list(islice(self._unknown, count))]
-            self._groups["other-protocol"].add(pa.Table.from_pylist(rows, self._schemas["other-protocol"]))
-
-    def _forget_unknown(self, batch: pa.RecordBatch) -> None:
-        """Forget streams of an unknown protocol of connections in which there is a packet, in either direction."""
-        packets = np.zeros(batch.num_rows, np.bool_)
-        for side in _PORTS:
-            ports = pa.array({ends[1] for ends in self._unknown}, batch.schema.field(side).type)
-            packets |= truths(pc.is_in(batch.column(side), ports))
-        if "unrecognized" in batch.schema.names:
-            packets &= truths(batch.column("unrecognized").is_null())
-        rows = Rows(_chosen(batch, packets), self._files)
-        columns = [rows[name].to_pylist() for name in ("src", "src_port", "dst", "dst_port")]
-        for ends in set(zip(*columns, strict=True)):
-            self._unknown.pop(ends, None)
-            self._unknown.pop((*ends[2:], *ends[:2]), None)
-
-    def _add_answers(self, batch: pa.RecordBatch) -> None:
-        """Add packets whose addresses and ports are those of a probe in the opposite direction."""
-        ports = pa.array({ends[3] for ends in self._probes}, batch.schema.field("dst_port").type)
-        rows = Rows(_chosen(batch, truths(pc.is_in(batch.column("dst_port"), ports))), self._files)
-        columns = [rows[name].to_pylist() for name in ("src", "src_port", "dst", "dst_port")]
-        answers: dict[str, list[int]] = {}
-        evidence: dict[str, list[dict[str, Any]]] = {}
-        for row, ends in enumerate(zip(*columns, strict=True)):
-            if ends in self._probes:
-                name, same = self._probes[ends]
-                answers.setdefault(name, []).append(row)
-                evidence.setdefault(name, []).append(same)
-        for name, found in answers.items():
-            answer = rows.table(**_values(rows, answer=True)).take(integers(np.array(found)))
-            schema = pa.schema([self._schemas[name].field(key) for key in evidence[name][0]])
-            for key, values in zip(schema.names, pa.Table.from_pylist(evidence[name], schema).columns, strict=True):
-                answer = answer.append_column(key, values)
-            self._groups[name].add(answer)
+        """Add rows of a table, with at least its ``COLUMNS``; errors as in ``Summary.add``."""
+        self._engine.add(table, batch)
+        self._findings = None
 
     def findings(self) -> list[Finding]:
-        """The findings, the most severe first, then in the order of the rules, those with the most packets first."""
-        self._add_waiting()
-        self._add_unknown(len(self._unknown))
-        rules = sorted(self._rules, key=lambda rule: SEVERITIES.index(rule.severity))
-        return [finding for rule in rules if rule.name in self._groups for finding in self._of(rule)]
+        """The findings, the most severe first, then in the order of the rules, those with the most packets first.
+
+        Raises
+        ------
+        SqlError
+            DuckDB cannot finish a rule.
+        """
+        if self._findings is None:
+            self._omitted = 0
+            self._engine.finish()
+            rules = sorted(self.rules, key=lambda rule: SEVERITIES.index(rule.severity))
+            self._findings = [finding for rule in rules for finding in self._of(rule)]
+        return self._findings
 
     def omitted(self) -> int:
         """The combinations of evidence that were left out because of the limit."""
-        self._add_waiting()
-        return sum(groups.omitted_groups for groups in self._groups.values())
+        self.findings()
+        return self._omitted
 
     def _of(self, rule: Rule) -> Iterator[Finding]:
-        table = self._groups[rule.name].table()
-        if table is None:
+        engine = self._engine
+        engine.execute(f"CREATE OR REPLACE TEMP TABLE matched AS {rule.text}")
+        ((count,),) = engine.execute("SELECT count(*) FROM matched")
+        if not count:
             return
-        columns = {name: guid_text(table[name]) for name in table.schema.names if name != "places"}
-        rows = [
-            dict(zip(columns, row, strict=True)) for row in zip(*(c.to_pylist() for c in columns.values()), strict=True)
-        ]
-        frames = self._files.frames(table["places"].combine_chunks()).to_pylist()
+        table, omitted, _ = engine.first_rows(_findings_of(rule, engine.results[rule.name]), _LIMIT, None)
+        self._omitted += omitted
+        # Python knows no nanoseconds
+        for at, field in enumerate(table.schema):
+            if pa.types.is_timestamp(field.type):
+                table = table.set_column(at, field.name, table[field.name].cast(pa.int64()))
+        rows: list[dict[str, Any]] = table.to_pylist()
+        frames: list[Any] = [row.pop("frames") for row in rows]
         if rule.joined is not None:
-            rows, frames = _joined(rule.joined, rows, frames)
+            rows, frames = _joined(rule, rows, frames)
         for row, places in zip(rows, frames, strict=True):
             file = places[0]["file"]
             yield Finding(
@@ -303,26 +262,39 @@ class Detector:
             )
 
 
-def _chosen(batch: pa.RecordBatch, mask: NDArray[np.bool_]) -> pa.RecordBatch:
-    return batch if mask.all() else batch.filter(booleans(mask))
-
-
-def _values(rows: Rows, *, between_hosts: bool = True, answer: bool = False) -> dict[str, Any]:
-    """The columns that are aggregated; the ports of an answer are those of its probe."""
-    times = dict.fromkeys(_TIMES, rows["time"])
-    if not between_hosts:
-        return times
-    src_port, dst_port = (rows[name].cast(pa.int64()) for name in (_PORTS[::-1] if answer else _PORTS))
-    return {
-        **times, "answered": pa.scalar(int(answer), pa.int64()),
-        "src_port": src_port, "src_port_most": src_port, "dst_port": dst_port, "dst_port_most": dst_port,
-    }  # fmt: skip
+def _findings_of(rule: Rule, columns: Iterable[str]) -> str:
+    """The statement that makes findings of the rows in ``matched``."""
+    ends = [name for name in _ENDS if name in columns]
+    ports = [name for name in _PORTS if name in ends]
+    evidence = ", ".join(f'"{name}"' for name in rule.evidence)
+    # Evidence may be one of the addresses
+    own = "".join(f", {name}" for name in (*ports, "place", "time_ns"))
+    packets = f"SELECT {evidence}{own}, 0 AS answered FROM matched"
+    if rule.probe and len(ends) == len(_ENDS):
+        shown = ", ".join(f'probe."{name}"' for name in rule.evidence)
+        # The ports of an answer are those of its probe
+        packets += (
+            f" UNION ALL SELECT {shown}, probe.src_port, probe.dst_port, answer.place, answer.time_ns, 1 "
+            "FROM (SELECT * FROM matched QUALIFY "
+            "row_number() OVER (PARTITION BY src, src_port, dst, dst_port ORDER BY place DESC) = 1) AS probe "
+            "JOIN all_rows AS answer ON answer.src = probe.dst AND answer.src_port = probe.dst_port "
+            "AND answer.dst = probe.src AND answer.dst_port = probe.src_port"
+        )
+    values = ["count(*) AS rows", "min(time_ns) AS first_seen", "max(time_ns) AS last_seen"]
+    if ports:
+        values.append("max(answered) AS answered")
+        values += [f"min({name}) AS {name}, max({name}) AS {name}_most" for name in ports]
+    return (
+        f"SELECT {evidence}, {', '.join(values)}, first_places(place) AS frames FROM ({packets}) "
+        f"GROUP BY {evidence} ORDER BY rows DESC, frames[1], {evidence}"
+    )
 
 
 def _evidence(rule: Rule, row: dict[str, Any]) -> dict[str, Any]:
     """What a finding shows of a row of its groups."""
     found = {name: value for name, value in row.items() if name not in (*_VALUES, "rows") and value is not None}
-    ports = {name: row[name] for name in _PORTS if "src" in row and row[name] == row[f"{name}_most"]}
+    found |= {name: time_text(found[name]) for name in TIMES & found.keys()}
+    ports = {name: row[name] for name in _PORTS if f"{name}_most" in row and row[name] == row[f"{name}_most"]}
     found |= {name: port for name, port in ports.items() if port is not None}
     if rule.probe:
         found["answered"] = bool(row["answered"])
@@ -330,23 +302,21 @@ def _evidence(rule: Rule, row: dict[str, Any]) -> dict[str, Any]:
     return {**found, "packets": row["rows"], **times}
 
 
-def _joined(how: Joined, rows: list[dict[str, Any]], frames: list[Any]) -> tuple[list[dict[str, Any]], list[Any]]:
-    """Rows that differ in one column only as one row with a list, and their frames."""
-    found: dict[tuple[Any, ...], list[int]] = {}
+def _joined(rule: Rule, rows: list[dict[str, Any]], frames: list[Any]) -> tuple[list[dict[str, Any]], list[Any]]:
+    """Rows that differ in one column only as one row, and the first frame of each of its values."""
+    groups: dict[tuple[Any, ...], list[int]] = {}
     for at, row in enumerate(rows):
-        same = tuple(value for name, value in row.items() if name not in (how.column, "rows", *_VALUES))
-        if row["rows"] >= how.packets:
-            found.setdefault(same, []).append(at)
-    groups = [group for group in found.values() if len(group) >= how.values]
+        same = tuple(value for name, value in row.items() if name not in (rule.joined, "rows", *_VALUES))
+        groups.setdefault(same, []).append(at)
     made = []
-    for group in groups:
+    for group in groups.values():
         values = {name: [rows[at][name] for at in group if rows[at][name] is not None] for name in rows[group[0]]}
-        joined = {how.column: sorted(values[how.column]) if how.shown else None, "rows": sum(values["rows"])}
+        name = rule.joined or ""
+        joined: dict[str, Any] = {name: sorted(values[name]) if rule.listed else None, "rows": sum(values["rows"])}
         joined |= {
             name: (min if how == "min" else max)(values[name], default=None)
             for name, how in _VALUES.items()
             if name in values
         }
         made.append({**rows[group[0]], **joined})
-    # The first frame of each value shows it
-    return made, [[frames[at][0] for at in group] for group in groups]
+    return made, [[frames[at][0] for at in group] for group in groups.values()]

@@ -20,9 +20,8 @@ from xml.etree import ElementTree
 from msmqwire.errors import counted
 from msmqwire.insight.explain import explain
 from msmqwire.insight.findings import Finding
-from msmqwire.insight.rows import frames_text, seen_text
-from msmqwire.insight.sections import SECTIONS
-from msmqwire.insight.summary import Summary, schema
+from msmqwire.insight.frames import frames_text, seen_text
+from msmqwire.insight.summary import Summary
 from msmqwire.mqqb.message.classes import MEANINGS
 from msmqwire.wire.codes import FAULTS
 
@@ -197,7 +196,7 @@ def _messages(messages: Sequence[dict[str, Any]]) -> list[ElementTree.Element]:
 def _section(summary: Summary, name: str) -> list[ElementTree.Element]:
     records = summary.records(name)
     shown = records[:_MOST_ROWS]
-    names = [field for field in schema(name).names if any(row[field] is not None for row in shown)]
+    names = [field for field in summary.section(name).schema.names if any(row[field] is not None for row in shown)]
     rows = [[_cell(column, row) for column in names if column != "last_seen"] for row in shown]
     names = ["seen" if column == "first_seen" else column for column in names if column != "last_seen"]
     if name in _MEANINGS:
@@ -206,7 +205,8 @@ def _section(summary: Summary, name: str) -> list[ElementTree.Element]:
             row.append(_MEANINGS[name](values))
     if not rows:
         return [_element("p", {}, "None.")]
-    content = [_table(f"{SECTIONS[name].about[0].upper()}{SECTIONS[name].about[1:]}", names, rows)]
+    about = summary.sections[name].about
+    content = [_table(f"{about[0].upper()}{about[1:]}", names, rows)]
     groups, packets = summary.omitted(name)
     left_out = len(records) - len(rows)
     if left_out:

@@ -1,22 +1,17 @@
-"""SQL over captures, by DuckDB: the tables of captures as views that are read as a query needs them."""
+"""SQL over captures, by DuckDB: a statement reads the tables of captures once, with the columns that it names."""
 
 from __future__ import annotations
 
-import contextlib
 import re
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from collections.abc import Iterator
 from itertools import chain, count
-from threading import Event, Lock
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 import pyarrow as pa
-import pyarrow.dataset as ds
 
 from msmqwire.capture import ALL_TABLES, ReadOptions, arrow_schema, read_tables, table_columns
 from msmqwire.capture.options import ReadKeywords
-from msmqwire.errors import MsmqWireError, require
+from msmqwire.insight.database import MEMORY, Database, Name, QueryError, SqlError, Statement, parse, table_names
 
 if TYPE_CHECKING:
     import duckdb
@@ -26,104 +21,73 @@ if TYPE_CHECKING:
 
 __all__ = ["Condition", "SqlError", "connect"]
 
-_MEMORY = "1GB"
-_INTERRUPT_SECONDS = 0.1  # until a query that had not begun is interrupted again
-_TEXTS = re.compile(r"'(?:[^']|'')*'")
-_WORDS = re.compile(r"\w+")
-_Result = TypeVar("_Result")
 # Of messages, and the columns that it is made of
 _IDENTIFIER = "message_identifier"
 _IDENTIFYING = {"source_queue_manager", "message_id"}
-_UNKNOWN_TABLE = re.compile(r"Table with name (.+) does not exist!")
-
-
-class SqlError(MsmqWireError):
-    """DuckDB refuses a statement, or cannot finish it; the message is one line."""
-
-
-def _duckdb(purpose: str) -> Any:
-    try:
-        return require("duckdb", purpose)
-    except ModuleNotFoundError as error:
-        raise SqlError(str(error)) from None
-
-
-def sandboxed(*, memory: str = _MEMORY, files: bool = False) -> duckdb.DuckDBPyConnection:
-    """A database in memory that cannot open files or the network, unless ``files``, nor change that.
-
-    Parameters
-    ----------
-    memory : str
-        What DuckDB may use; larger sorts and groups go to temporary files.
-    """
-    database = _duckdb("SQL")
-    try:
-        connection = database.connect(config={"memory_limit": memory, "threads": "2"})
-        connection.execute("SET python_enable_replacements = false")
-        if not files:
-            connection.execute("SET enable_external_access = false")
-        connection.execute("SET lock_configuration = true")
-    except database.Error as error:
-        raise SqlError(one_line(error)) from None
-    return connection  # type: ignore[no-any-return]
-
-
-def one_line(error: Exception) -> str:
-    """The message of an error of DuckDB as one line, without the statement that it repeats."""
-    lines = str(error).partition("\n\nLINE")[0].split("\n")
-    return " ".join(line.strip() for line in lines if line.strip())
-
-
-class _Captured(ds.InMemoryDataset):
-    """A table of captures, read again by each scan; a scan decodes the columns that it needs."""
-
-    def __init__(self, schema: pa.Schema, read: Callable[[tuple[str, ...]], TablesReader]) -> None:
-        super().__init__(schema.empty_table())  # type: ignore[call-arg]
-        self._read = read
-
-    def scanner(  # type: ignore[override]
-        self, columns: list[str] | None = None, filter: ds.Expression | None = None, **_: Any
-    ) -> ds.Scanner:
-        """What DuckDB calls for each use of the table in a query."""
-        names = tuple(self.schema.names if columns is None else columns)
-        needed = {*names, *_columns_in(filter, self.schema.names)}
-        reader = self._read(tuple(name for name in self.schema.names if name in needed) or ("frame",))
-        (table,) = reader.tables.values()
-        rows: Any = pa.RecordBatchReader.from_batches(table.schema, (batch for _, batch in reader))
-        return ds.Scanner.from_batches(rows, columns=list(names), filter=filter)
-
-
-def _columns_in(expression: ds.Expression | None, names: Iterable[str]) -> Iterator[str]:
-    """The columns that an expression of Arrow may name: all whose names are words of its text."""
-    words = set() if expression is None else set(_WORDS.findall(str(expression)))
-    return (name for name in names if name in words)
+_UNKNOWN_TABLE = re.compile(r"Table with name (.+?) does not exist!")
 
 
 class Connection:
-    """A database whose views are the tables of captures.
+    """A database whose tables are those of captures.
 
     Attributes
     ----------
     readers : list of TablesReader
-        The readers that queries have opened, one for each use of a table, with their counts.
+        The readers that queries have opened, one for each query, with their counts.
     """
 
-    def __init__(self, source: Source, options: ReadOptions, *, memory: str = _MEMORY, files: bool = False) -> None:
+    def __init__(self, source: Source, options: ReadOptions, *, memory: str = MEMORY, files: bool = False) -> None:
         self.readers: list[TablesReader] = []
         self._source, self._options = source, options
-        self._database = _interruptible(lambda: self._opened(memory, files))
+        self._files = files
+        self._stored: set[str] = set()
+        self._database = Database(memory=memory, files=files)
+        self._schemas = {name: arrow_schema(name, guid="text", dictionaries=False) for name in ALL_TABLES}
+        self._database.run(self._register_empty)
 
-    def _opened(self, memory: str, files: bool) -> duckdb.DuckDBPyConnection:
-        database = sandboxed(memory=memory, files=files)
-        for name in ALL_TABLES:
-            schema = arrow_schema(name, guid="text", dictionaries=False)
-            database.register(name, _Captured(schema, partial(self._read, name)))
-        return database
+    def _register_empty(self, connection: duckdb.DuckDBPyConnection) -> None:
+        for name, schema in self._schemas.items():
+            if name in self._stored:
+                connection.execute(f"DROP TABLE {name}").fetchall()
+            connection.register(name, schema.empty_table())
+        self._stored.clear()
 
-    def _read(self, name: str, columns: tuple[str, ...]) -> TablesReader:
-        reader = read_tables(self._source, [name], ReadOptions.of(self._options, {"columns": {name: columns}}))
+    def _fill(self, connection: duckdb.DuckDBPyConnection, statement: str) -> None:
+        """Let the statement find its rows in the tables that it names."""
+        self._register_empty(connection)
+        try:
+            parsed = parse(statement)
+        except QueryError:
+            if not self._files:
+                raise
+            parsed = None
+        if parsed is None and self._files:
+            parsed = _unknown(statement)
+        if parsed is None:
+            return
+        names = {each.text.lower() for each in parsed.tables}
+        wanted = {name: _columns_named(parsed, name) for name in ALL_TABLES if name in names}
+        if not wanted:
+            return
+        reader = read_tables(self._source, wanted, ReadOptions.of(self._options, {"columns": wanted}))
         self.readers.append(reader)
-        return reader
+        schemas = {
+            name: arrow_schema(name, columns, guid="text", dictionaries=False) for name, columns in wanted.items()
+        }
+        if parsed.simple and len(parsed.tables) == 1:
+            # Rows are used as they are read
+            ((name, schema),) = schemas.items()
+            connection.register(name, pa.RecordBatchReader.from_batches(schema, (batch for _, batch in reader)))
+            return
+        for name, schema in schemas.items():
+            connection.unregister(name)
+            connection.register("rows_of_captures", schema.empty_table())
+            connection.execute(f"CREATE TABLE {name} AS FROM rows_of_captures").fetchall()
+            self._stored.add(name)
+        for name, batch in reader:
+            connection.register("rows_of_captures", pa.Table.from_batches([batch]))
+            connection.execute(f"INSERT INTO {name} FROM rows_of_captures").fetchall()
+        connection.unregister("rows_of_captures")
 
     def query(self, statement: str) -> pa.RecordBatchReader:
         """The result of a statement, read as it is made. Of columns with one name, as of a join, others get a number.
@@ -135,28 +99,27 @@ class Connection:
         """
         return pa.RecordBatchReader.from_batches(*self.batches(statement))
 
-    def _result(self, statement: str) -> pa.RecordBatchReader:
-        with _errors():
-            try:
-                relation = self._database.sql(statement)
-            except _duckdb("SQL").CatalogException as error:
-                # DuckDB suggests tables of its own
-                unknown = _UNKNOWN_TABLE.search(str(error))
-                if unknown is None:
-                    raise
-                raise SqlError(f"no table is called {unknown[1]}; there is {', '.join(ALL_TABLES)}") from None
-            if relation is None:
-                raise SqlError("the statement has no result; write a SELECT")
-            return pa.RecordBatchReader.from_stream(_with_distinct_names(relation))
+    def _result(self, connection: duckdb.DuckDBPyConnection, statement: str) -> pa.RecordBatchReader:
+        self._fill(connection, statement)
+        relation = connection.sql(statement)
+        if relation is None:
+            raise SqlError("the statement has no result; write a SELECT")
+        return pa.RecordBatchReader.from_stream(_with_distinct_names(relation))
 
     def batches(self, statement: str) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
         """The schema of a result, and its batches; errors as in ``query``."""
-        reader = _interruptible(lambda: self._result(statement), self._database)
+        try:
+            reader = self._database.run(lambda connection: self._result(connection, statement))
+        except SqlError as error:
+            # DuckDB suggests tables of its own
+            unknown = _UNKNOWN_TABLE.search(str(error))
+            if unknown is None:
+                raise
+            raise SqlError(f"no table is called {unknown[1]}; there is {', '.join(ALL_TABLES)}") from None
 
         def rows() -> Iterator[pa.RecordBatch]:
-            with _errors():
-                while (batch := _interruptible(lambda: next(reader, None), self._database)) is not None:
-                    yield batch
+            while (batch := self._database.run(lambda _: next(reader, None))) is not None:
+                yield batch
 
         return reader.schema, rows()
 
@@ -173,6 +136,19 @@ class Connection:
         self.close()
 
 
+def _unknown(text: str) -> Statement:
+    """What statements of any kind name, such as COPY: the parser shows only their tables."""
+    return Statement([Name(name, -1) for name in table_names(text)], stars=set(ALL_TABLES), simple=False)
+
+
+def _columns_named(statement: Statement, table: str) -> tuple[str, ...]:
+    """The columns of a table that a statement names; one for a statement that counts rows."""
+    known = table_columns(table)
+    if table in statement.stars:
+        return known
+    return tuple(name for name in known if name in statement.columns) or ("frame",)
+
+
 def _with_distinct_names(relation: duckdb.DuckDBPyRelation) -> duckdb.DuckDBPyRelation:
     """A relation whose columns differ in their names: ``frame``, ``frame_1``."""
     names: list[str] = []
@@ -185,49 +161,19 @@ def _with_distinct_names(relation: duckdb.DuckDBPyRelation) -> duckdb.DuckDBPyRe
     return relation.project(", ".join(f'#{at} AS "{name}"' for at, name in enumerate(quoted, 1)))
 
 
-def _interruptible(work: Callable[[], _Result], database: duckdb.DuckDBPyConnection | None = None) -> _Result:
-    """What DuckDB makes in another thread: in the main thread it holds signals back, and loses their exceptions."""
-    working, left = Lock(), Event()
-
-    def run() -> _Result:
-        with working:
-            if left.is_set():
-                raise KeyboardInterrupt
-            return work()
-
-    with ThreadPoolExecutor(1) as threads:
-        try:
-            return threads.submit(run).result()
-        finally:
-            # An interrupt may come while the thread is started: then the executor does not wait for it
-            left.set()
-            while not working.acquire(timeout=_INTERRUPT_SECONDS):
-                if database is not None:
-                    database.interrupt()
-            working.release()
-
-
-@contextlib.contextmanager
-def _errors() -> Iterator[None]:
-    """Errors of DuckDB, and of Arrow that reads its result, as ``SqlError``."""
-    try:
-        yield
-    except (_duckdb("SQL").Error, pa.ArrowException) as error:
-        raise SqlError(one_line(error)) from None
-
-
 def connect(
-    source: Source, options: ReadOptions | None = None, *, memory: str = _MEMORY, files: bool = False,
+    source: Source, options: ReadOptions | None = None, *, memory: str = MEMORY, files: bool = False,
     **keywords: Unpack[ReadKeywords],
 ) -> Connection:  # fmt: skip
-    """Open captures for SQL: ``topology``, ``notifications``, ``messages`` and ``sessions`` are tables.
+    """Open captures for SQL; their tables have the names of ``capture.ALL_TABLES``.
 
-    Each use of a table in a query reads the captures again, and only the columns that the query needs.
+    A query reads the captures once, and only the columns that it names. Rows of several tables, or of a table that is
+    used more than once, are kept for the query: what is larger than ``memory`` in temporary files.
 
     Parameters
     ----------
     source : str, path or file object, or a list of them
-        As for ``capture.read_table``; standard input can be read once only.
+        As for ``capture.read_table``.
     options, **keywords
         As for ``capture.read_table``. GUIDs are text.
     memory : str
@@ -280,16 +226,17 @@ class Condition:
         if not text.strip():
             raise SqlError("the condition is empty")
         self.text = text
-        words = {word.lower() for word in _WORDS.findall(_TEXTS.sub("", text))}
+        statement = _condition_names(text)
+        words = statement.columns
         self._identified = _IDENTIFIER in words
         if self._identified:
-            words |= _IDENTIFYING
+            words = words | _IDENTIFYING
         named = {name for table in ALL_TABLES for name in table_columns(table) if name in words}
         self.tables = tuple(table for table in ALL_TABLES if named <= set(table_columns(table)))
         if not self.tables:
             raise SqlError(f"no table has all of these columns: {', '.join(sorted(named))}")
         self._columns = frozenset(named)
-        self._database = _interruptible(sandboxed)
+        self._database = Database()
         self._checked: pa.Schema | None = None
 
     def columns(self, table: str) -> tuple[str, ...]:
@@ -333,11 +280,18 @@ class Condition:
         return table.append_column(_IDENTIFIER, message_identifiers(batch))
 
     def _found(self, statement: str, table: pa.Table) -> pa.Table:
-        def found() -> pa.Table:
-            self._database.register("rows", table)
-            rows = pa.RecordBatchReader.from_stream(self._database.sql(statement)).read_all()
-            self._database.unregister("rows")
+        def found(connection: duckdb.DuckDBPyConnection) -> pa.Table:
+            connection.register("rows", table)
+            rows = pa.RecordBatchReader.from_stream(connection.sql(statement)).read_all()
+            connection.unregister("rows")
             return rows
 
-        with _errors():
-            return _interruptible(found, self._database)
+        return self._database.run(found)
+
+
+def _condition_names(text: str) -> Statement:
+    """What a condition names; nothing if it is not one, which ``check`` says."""
+    try:
+        return parse(f"SELECT 1 FROM rows WHERE ({text}\n)") or Statement()
+    except QueryError:
+        return Statement()

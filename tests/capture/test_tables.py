@@ -21,7 +21,7 @@ import pytest
 from msmqwire import capture, mqqb, mqsd
 from msmqwire.columns import allocated_bytes
 from msmqwire.columns._batch import take_rows
-from msmqwire.insight.rules import COLUMNS as EVIDENCE
+from msmqwire.insight.findings import COLUMNS as EVIDENCE
 from tests.capture import build
 from tests.capture.traffic import conversation
 from tests.columns.rows import shown_row

@@ -21,8 +21,8 @@ from msmqwire import mqqb
 from msmqwire.capture import read_tables
 from msmqwire.insight import COLUMNS as SUMMARY_COLUMNS
 from msmqwire.insight import Summary
-from msmqwire.insight.findings import CapturedRows, Detector, Finding
-from msmqwire.insight.rules import COLUMNS, RULES, suricata_rules
+from msmqwire.insight.findings import COLUMNS, CapturedRows, Detector, Finding
+from msmqwire.insight.rules import RULES, suricata_rules
 from tests.cli.support import run
 from tests.insight.captures import EXAMPLES, FIRST, SECOND, THIRD, WRITER, datagram, message, stream, vector, write
 from tests.vectors import load

@@ -13,10 +13,8 @@ import pytest
 from numpy.typing import NDArray
 
 from msmqwire.capture.table_rows import arrow_schema
-from msmqwire.insight import findings
-from msmqwire.insight.findings import CapturedRows, Detector, Finding
-from msmqwire.insight.groups import Groups
-from msmqwire.insight.rules import COLUMNS, RULES
+from msmqwire.insight.findings import COLUMNS, CapturedRows, Detector, Finding
+from msmqwire.insight.rules import RULES
 from tests.insight.captures import FIRST, SECOND, THIRD, message, stream, vector, write
 
 BASE = {"file": "x.pcap", "time": 0, "src": "10.0.0.1", "dst": "10.0.0.2", "violations": []}
@@ -378,19 +376,9 @@ def foreign(port: int, data: bytes = b"\xff\xff") -> dict[str, Any]:
     return {"src_port": port, "dst_port": 1801, "stream_offset": 0, "unrecognized": data, "fault": fault}
 
 
-def test_streams_of_an_unknown_protocol_above_the_limit_are_added_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(findings, "_LIMIT", 10)
-    added: list[int] = []
-    add = Groups.add
-
-    def counted(self: Groups, table: pa.Table) -> None:
-        added.append(table.num_rows)
-        add(self, table)
-
-    monkeypatch.setattr(Groups, "add", counted)
+def test_many_streams_of_an_unknown_protocol_are_one_finding() -> None:
     (finding,) = detect(("messages", [foreign(port) for port in range(500)])).findings()
     assert finding.evidence["packets"] == 500
-    assert len(added) <= 3
 
 
 def envelope(port: int) -> dict[str, Any]:

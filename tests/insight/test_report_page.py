@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 
-from msmqwire.insight import Summary
+from msmqwire.insight import SECTIONS, Summary
 from msmqwire.insight.explain import explain
 from msmqwire.insight.findings import Finding
 from msmqwire.insight.report import page
-from msmqwire.insight.sections import SECTIONS
 from tests.insight.test_sections import MINUTE, add_to, summary_of
 from tests.system_programs import require_program
 

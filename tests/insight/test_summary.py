@@ -15,7 +15,6 @@ import pytest
 
 from msmqwire.capture import ReadOptions, read_tables
 from msmqwire.insight import COLUMNS, SECTIONS, Summary, summarize
-from msmqwire.insight.groups import Groups
 from tests.cli.support import run
 from tests.insight.captures import EXAMPLES, FIRST, SECOND, THIRD, WRITER, datagram, hopped, message, stream, write
 
@@ -245,9 +244,9 @@ def test_what_was_omitted_may_be_asked_first(busy: Path) -> None:
     assert cut.omitted("queues") == (groups, packets)
 
 
-def test_groups_beyond_a_compaction(monkeypatch: pytest.MonkeyPatch, busy: Path) -> None:
+def test_rows_that_are_stored_in_parts(monkeypatch: pytest.MonkeyPatch, busy: Path) -> None:
     expected = summary_of(busy)
-    monkeypatch.setattr("msmqwire.insight.groups._PENDING", 7)
+    monkeypatch.setattr("msmqwire.insight.engine._MOST_ROWS", 7)
     found = summary_of(busy, block_size=4096)
     for name in SECTIONS:
         assert found.section(name) == expected.section(name)
@@ -294,17 +293,6 @@ def test_a_request_without_an_answer_and_a_ping(tmp_path: Path) -> None:
     assert rows(summary, "queue_managers", "queue_manager", "address", "evidence") == [
         (str(THIRD), "192.0.2.7", "ping")
     ]
-
-
-def test_memory_is_that_of_groups() -> None:
-    groups, before = Groups(("key",), {}, 100), pa.total_allocated_bytes()
-    for _ in range(100):
-        block = pa.array(["x" * 1000] * 1000)
-        groups.add(pa.table({"key": block.slice(0, 1), "place": pa.array([1], pa.int64())}))
-    assert pa.total_allocated_bytes() - before < 40_000_000
-    table = groups.table()
-    assert table is not None
-    assert table["rows"].to_pylist() == [100]
 
 
 @pytest.mark.long
@@ -372,6 +360,6 @@ def test_few_rows_with_many_properties_do_not_wait_in_memory(tmp_path: Path) -> 
     summary, most = Summary(), 0
     for table, batch in read_tables(path, columns=COLUMNS, block_size=1 << 18):
         summary.add(table, batch)
-        most = max(most, summary._waiting[table].nbytes)
+        most = max(most, sum(each.nbytes for each in summary._engine._waiting[table]))
     assert summary.rows("notifications") == 4000
     assert most < 16 << 20

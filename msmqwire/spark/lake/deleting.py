@@ -223,15 +223,15 @@ class _Condition:
         # A condition with a comment would hide what follows it
         self._select = f"SELECT coalesce((\n{text}\n), false) AS found FROM batch"
         # It imports pandas
-        from msmqwire.insight.sql import sandboxed
+        from msmqwire.insight.database import Database
 
-        self._database = sandboxed()
+        self._database = Database()
         self.bound = False
         self.error: object = ""
 
     def refuse(self, why: object) -> NoReturn:
         """Raise the error of a condition that DuckDB refuses, or that is none."""
-        from msmqwire.insight.sql import SqlError, one_line
+        from msmqwire.insight.database import SqlError, one_line
 
         raise SqlError(f"where: {one_line(why) if isinstance(why, Exception) else why}") from None
 
@@ -264,8 +264,8 @@ class _Condition:
         return found.combine_chunks()
 
     def _run(self, rows: pa.Table) -> Any:
-        self._database.register("batch", rows)
-        return self._database.sql(self._select).to_arrow_table()["found"]
+        self._database.connection.register("batch", rows)
+        return self._database.connection.sql(self._select).to_arrow_table()["found"]
 
 
 def _texts(batch: pa.RecordBatch, table: Any) -> Any:

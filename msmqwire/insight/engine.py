@@ -1,0 +1,273 @@
+"""Queries over rows that are read once: rows go into a database block by block, with the columns that queries name."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from msmqwire.capture import TABLES
+from msmqwire.columns.plain import plain
+from msmqwire.insight.database import Database, OutOfMemoryError, QueryError, SqlError, Statement, parse
+from msmqwire.insight.query_files import Query
+from msmqwire.insight.sql_functions import FUNCTIONS, MOST_FRAMES, ONE_PLACE, macros
+from msmqwire.insight.tables import ALL_ROWS, NAMES, StoredTable, columns_of, places_as_frames, wanted_columns
+
+#: The memory of DuckDB; rows beyond it go to temporary files.
+_MEMORY = "192MB"
+_MOST_ROWS = 1 << 16  # that wait, so that one statement stores many
+_MOST_BYTES = 16 << 20
+
+#: The type of the places of a row of a result.
+FRAMES = pa.list_(pa.struct([("file", pa.string()), ("frame", pa.int64())]))
+_TIME = pa.timestamp("ns", "UTC")
+#: Columns of results that have nanoseconds since 1970.
+TIMES = frozenset({"first_seen", "last_seen", "minute"})
+
+
+def checked(query: Query) -> Statement:
+    """Return what a query names.
+
+    Raises
+    ------
+    QueryFileError
+        It is no SELECT over the tables, or calls a function that is not on the list.
+    """
+    try:
+        statement = parse(query.text)
+        if statement is None:
+            raise QueryError("only a SELECT is allowed")
+        statement.check(frozenset(NAMES), FUNCTIONS, query.text)
+    except QueryError as error:
+        raise query.error(str(error), error.line or 1, error.column or 1) from None
+    return statement
+
+
+# By their text: a process uses the same queries again and again
+_described: dict[str, tuple[str, ...]] = {}
+
+
+class Engine:
+    """The tables that queries read, and the queries.
+
+    Parameters
+    ----------
+    queries : iterable of Query
+    expected : iterable of str
+        The addresses and networks of the directory servers.
+    threads : int
+        The threads of a query.
+    common : iterable of str
+        Columns of ``all_rows`` that further statements use.
+
+    Attributes
+    ----------
+    columns : dict of str to tuple of str
+        The columns of each table to read.
+    results : dict of str to tuple of str
+        The columns of the result of each query.
+    rows : Counter of str
+        The rows of each table that were added.
+
+    Raises
+    ------
+    QueryFileError
+        As ``checked``; or a query has a mistake that the parser does not find.
+    SqlError
+        DuckDB is not installed.
+    """
+
+    def __init__(
+        self,
+        queries: Iterable[Query],
+        expected: Iterable[str] = (),
+        threads: int = 2,
+        common: Iterable[str] = (),
+    ) -> None:
+        wanted: dict[str, set[str]] = {table: set(common) for table in TABLES if common}
+        common = set(common)
+        queries = tuple(queries)
+        for query in queries:
+            statement = checked(query)
+            for table, names in wanted_columns(statement).items():
+                wanted.setdefault(table, set()).update(names)
+            if ALL_ROWS in {each.text.lower() for each in statement.tables}:
+                known = set(columns_of(ALL_ROWS))
+                common |= known if ALL_ROWS in statement.stars else known & statement.columns
+        self._expected = tuple(expected)
+        # Threads that store rows wait for each other
+        self._database = Database(memory=_MEMORY, threads=1, locked=False)
+        self._threads: int | None = threads
+        self._stored = {table: StoredTable(table, names) for table, names in wanted.items()}
+        self.columns = {table: each.read for table, each in self._stored.items()}
+        self.rows: Counter[str] = Counter()
+        self._files: dict[str | None, int] = {}
+        self._waiting: dict[str, list[pa.RecordBatch]] = {table: [] for table in self._stored}
+        self._waiting_rows: Counter[str] = Counter()
+        self._waiting_bytes: Counter[str] = Counter()
+        for stored in self._stored.values():
+            for statement_text in stored.statements():
+                self._database.execute(statement_text)
+        if common:
+            self._database.execute(_all_rows(common))
+        self._set_macros()
+        self.results = {query.name: self._describe(query) for query in queries}
+
+    def _describe(self, query: Query) -> tuple[str, ...]:
+        """Have DuckDB check a query without running it; the columns of its result."""
+        if query.text in _described:
+            return _described[query.text]
+        prefix = "DESCRIBE "
+        try:
+            found = tuple(row[0] for row in self._database.execute(prefix + query.text))
+            return _described.setdefault(query.text, found)
+        except SqlError as error:
+            place = QueryError("", query.text, error.offset - len(prefix))
+            raise query.error(str(error), place.line or 1, place.column or 1) from None
+
+    def _set_macros(self) -> None:
+        for statement in macros(sum(stored.rows_of_place for stored in self._stored.values())):
+            self._database.execute(statement)
+
+    def add(self, table: str, batch: pa.RecordBatch) -> None:
+        """Add rows of a table, with at least its ``columns``; other tables are ignored.
+
+        Enumerations, addresses and texts may be dictionaries, GUIDs text or 16 bytes; times may be Spark's.
+
+        Raises
+        ------
+        KeyError
+            A column is missing.
+        """
+        self.rows[table] += batch.num_rows
+        stored = self._stored.get(table)
+        if stored is None or not batch.num_rows:
+            return
+        names = set(batch.schema.names)
+        missing = [name for name in stored.read if name not in names]
+        if missing:
+            raise KeyError(f"{table}: no column {', '.join(missing)}")
+        prepared = stored.prepared(batch, self._file_numbers(batch.column("file")), self._expected)
+        waiting = self._waiting[table]
+        if waiting and waiting[0].schema != prepared.schema:
+            self._store(table)
+        waiting.append(prepared)
+        self._waiting_rows[table] += prepared.num_rows
+        self._waiting_bytes[table] += prepared.get_total_buffer_size()
+        if self._waiting_rows[table] >= _MOST_ROWS or self._waiting_bytes[table] >= _MOST_BYTES:
+            self._store(table)
+
+    @property
+    def files(self) -> int:
+        """The number of files of the rows."""
+        return len(self._files)
+
+    def _file_numbers(self, file: Any) -> Any:
+        """The number of the file of each row: files are numbered in the order of their appearance."""
+        encoded = file if pa.types.is_dictionary(file.type) else plain(file).dictionary_encode()
+        known = [self._files.setdefault(name, len(self._files)) for name in encoded.dictionary.to_pylist()] or [0]
+        at = encoded.indices
+        if at.null_count:
+            self._files.setdefault(None, len(self._files))
+            known.append(self._files[None])
+            at = at.fill_null(len(known) - 1)
+        return np.array(known, np.int64)[at.to_numpy(zero_copy_only=False)]
+
+    def _store(self, table: str) -> None:
+        waiting, self._waiting[table] = self._waiting[table], []
+        self._waiting_rows[table] = self._waiting_bytes[table] = 0
+        if not waiting:
+            return
+        rows: Any = pa.concat_batches(waiting)  # type: ignore[attr-defined]
+        names = ", ".join(f'"{name}"' for name in rows.schema.names)
+
+        def store(connection: Any) -> None:
+            connection.register("waiting", rows)
+            connection.execute(f"INSERT INTO stored_{table} ({names}) SELECT {names} FROM waiting").fetchall()
+            connection.unregister("waiting")
+
+        self._database.run(store)
+
+    def finish(self) -> None:
+        """Store the rows that wait."""
+        for table in self._stored:
+            self._store(table)
+        self._set_macros()
+        if self._threads is not None:
+            self._database.lock(self._threads)
+            self._threads = None
+
+    def execute(self, statement: str) -> list[tuple[Any, ...]]:
+        """Return the rows of a statement; errors as in ``Database.run``."""
+        return self._database.execute(statement)
+
+    def first_rows(self, text: str, limit: int, count: str | None) -> tuple[pa.Table, int, int]:
+        """Return the first rows of a result; the number of further rows, and the sum of their column ``count``."""
+
+        def read(connection: Any) -> tuple[pa.Table, int, int]:
+            reader = pa.RecordBatchReader.from_stream(connection.sql(text))
+            found: list[pa.RecordBatch] = []
+            rows = omitted = packets = 0
+            for batch in reader:
+                kept = batch.slice(0, max(limit - rows, 0))
+                rest = batch.slice(kept.num_rows)
+                rows += kept.num_rows
+                found.append(kept)
+                if rest.num_rows:
+                    omitted += rest.num_rows
+                    packets += sum(filter(None, rest.column(count).to_pylist())) if count else rest.num_rows
+            return pa.Table.from_batches(found, reader.schema), omitted, int(packets)
+
+        self.finish()
+        try:
+            table, omitted, packets = self._database.run(read)
+        except OutOfMemoryError:
+            # Lists of places cannot go to files as other values of groups can
+            self._database.execute(ONE_PLACE)
+            try:
+                table, omitted, packets = self._database.run(read)
+            finally:
+                self._set_macros()
+        return self._readable(table), omitted, packets
+
+    def _readable(self, table: pa.Table) -> pa.Table:
+        """A result with whole numbers as int64, times with their zone, and places as files and frames."""
+        columns: dict[str, Any] = {}
+        for field in table.schema:
+            column: Any = table[field.name].combine_chunks()
+            kind = field.type
+            if field.name == "frames" and pa.types.is_list(kind):
+                column = places_as_frames(column, list(self._files), MOST_FRAMES).cast(FRAMES)
+            elif pa.types.is_integer(kind) or (pa.types.is_decimal(kind) and kind.scale == 0):
+                column = column.cast(pa.int64())
+                column = column.cast(_TIME) if field.name in TIMES else column
+            elif pa.types.is_timestamp(kind):
+                column = column.cast(_TIME)
+            elif pa.types.is_list(kind):
+                column = column.cast(pa.list_(kind.value_type))
+            columns[field.name] = plain(column)
+        return pa.table(columns)
+
+    def close(self) -> None:
+        """Close the database."""
+        self._database.close()
+
+
+def _all_rows(columns: Iterable[str]) -> str:
+    """The statement that makes the view of the rows of all tables."""
+    names = [name for name in columns_of(ALL_ROWS) if name in {*columns, "place", "time_ns"} and name != "in_table"]
+    shown = ", ".join(f'"{name}"' for name in names)
+    parts = (f"SELECT '{table}' AS in_table, {shown} FROM {table}" for table in TABLES)
+    return f"CREATE VIEW {ALL_ROWS} AS " + " UNION ALL ".join(parts)
+
+
+def columns_needed(queries: Iterable[Query]) -> Mapping[str, tuple[str, ...]]:
+    """Return the columns of each table that queries need."""
+    wanted: dict[str, set[str]] = {}
+    for query in queries:
+        for table, names in wanted_columns(checked(query)).items():
+            wanted.setdefault(table, set()).update(names)
+    return {table: StoredTable(table, names).read for table, names in wanted.items()}

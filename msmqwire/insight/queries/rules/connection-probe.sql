@@ -1,0 +1,15 @@
+-- title: EstablishConnection packet with the GUIDs printed in [MS-MQQB] 4.1: a scanner looks for MSMQ
+-- severity: low
+-- reference: SANS ISC diary of 2024-06-12, Port 1801 Traffic: Microsoft Message Queue
+-- source: nuclei-templates: network/detection/msmq-detect.yaml; the diary shows the same bytes
+-- about: a scanner sends the packet that the specification prints
+-- evidence: src, dst
+-- sid: 1801004
+-- category: Detection of a Network Scan
+-- transport: TCP
+-- probe: yes
+-- suricata: flow:established,to_server; content:"LIOR"; offset:4; depth:4;
+-- suricata: content:"|d1 58 73 55 50 91 95 95 49 97 b6 e6 11 ea 26 c6 07 89 cd 43 4c 39 11 8f 44 45 90 78 90 9e a0 fc
+-- suricata: 4e ca de 1d 10 03|"; offset:20; depth:38;
+-- ClientGuid, ServerGuid, TimeStamp and OperatingSystem of the packet. A server may answer with the same packet
+SELECT src, src_port, dst, dst_port, place, time_ns FROM sessions WHERE probe = 'connection-probe'

@@ -1,0 +1,11 @@
+-- title: discovery request with the GUIDs printed in [MS-MQSD] 4, sent to one host
+-- severity: low
+-- reference: [MS-MQSD] 4
+-- source: [MS-MQSD] 4.1; a client sends its requests as broadcasts ([MS-MQSD] 3.1.5.1)
+-- about: a scanner sends the packet that the specification prints
+-- evidence: src, dst
+-- sid: 1801006
+-- category: Detection of a Network Scan
+-- transport: UDP
+-- probe: yes
+SELECT src, src_port, dst, dst_port, place, time_ns FROM topology WHERE probe = 'discovery-probe'

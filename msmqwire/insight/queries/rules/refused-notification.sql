@@ -1,0 +1,12 @@
+-- title: change notification that a queue manager must not apply
+-- severity: high
+-- reference: [MS-MQCN] 3.2.5
+-- source: the judgement of msmqwire.notification, as far as captures show it
+-- about: a change notification that no receiver applies. `outcome` and `reason` are the columns `outcome` and `rule` of
+-- about: the table: `disregarded` is the complete message, `ignored` one change of it. Version 2 is not authenticated,
+-- about: so it is never refused for its sender; a missing signature is no finding
+-- evidence: src, dst, outcome, reason
+-- sid: 1801010
+-- category: Potentially Bad Traffic
+-- transport: TCP
+SELECT src, src_port, dst, dst_port, outcome, rule AS reason, place, time_ns FROM notifications WHERE rule IS NOT NULL

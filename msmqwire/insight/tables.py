@@ -1,0 +1,502 @@
+"""The tables that queries read: their columns, the columns that are derived, and how rows of captures become theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from ipaddress import ip_address, ip_network
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute
+
+from msmqwire.capture import TABLES, arrow_schema, table_columns
+from msmqwire.columns.arrow_arrays import booleans, integers
+from msmqwire.columns.plain import plain
+from msmqwire.insight.bodies import executable_kind
+from msmqwire.insight.database import Statement, parse
+from msmqwire.insight.protocols import protocol_of
+from msmqwire.mqqb.message.readable import DOTNET_HEADER
+from msmqwire.mqqb.schema import MESSAGES
+from msmqwire.properties import PROPID_Q_PATHNAME, PROPID_Q_QMID, PROPID_QM_PATHNAME
+from msmqwire.wire.guids import NIL
+from msmqwire.wire.ports import SESSION_PORT
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+# pyarrow's stubs do not know functions of arrays and Python values
+pc: Any = pyarrow.compute
+
+#: The view of the rows of all tables: their common columns, after ``in_table``.
+ALL_ROWS = "all_rows"
+NAMES = (*TABLES, ALL_ROWS)
+MINUTE = 60_000_000_000  # nanoseconds
+
+# Every row has them: the place orders rows by file and frame
+_STORED = ("file", "frame", "place", "time_ns")
+_COMMON = ("src", "src_port", "dst", "dst_port", "fault", "violations")
+# Their bytes stay outside of the database
+_BYTES = frozenset({"body", "compound_body", "unrecognized", "properties", "extension_data"})
+
+# The packet of [MS-MQQB] 4.1
+PRINTED_CLIENT = "557358d1-9150-9595-4997-b6e611ea26c6"
+PRINTED_SERVER = "43cd8907-394c-8f11-4445-9078909ea0fc"
+PRINTED_TIME_STAMP = 501140046
+
+_FROM_SERVER = f"coalesce(dst_port <> {SESSION_PORT} AND (src_port = {SESSION_PORT} OR src_port < dst_port), false)"
+
+
+@dataclass(frozen=True)
+class Derived:
+    """A column that is an expression over others of its table.
+
+    Attributes
+    ----------
+    sql, about : str
+    """
+
+    sql: str
+    about: str
+
+
+_EVERYWHERE = {
+    "time": Derived("make_timestamptz(time_ns // 1000)", "the time in microseconds"),
+    "minute": Derived(
+        f"time_ns - (time_ns % {MINUTE} + {MINUTE}) % {MINUTE}", "the begin of the minute, in nanoseconds since 1970"
+    ),
+}
+_OF_STREAMS = {
+    "from_server": Derived(
+        _FROM_SERVER, "the sender is the server of the connection: it has port 1801, or if neither side has, the lower"
+    )
+}
+#: The columns of each table that are expressions.
+DERIVED: dict[str, dict[str, Derived]] = {
+    "topology": {
+        **_EVERYWHERE,
+        "probe": Derived(
+            "CASE WHEN enterprise_id = 'e6eaba61-d1c6-11db-baac-0003ff4e2d22' "
+            "AND request_id = 'f291a103-e33c-ab4f-a930-be3a33e432dd' "
+            "AND site_id = 'dcc51bf6-d4ad-4543-8739-71568e8f9128' "
+            "AND NOT regexp_matches(dst, '\\.255$|^ff') THEN 'discovery-probe' END",
+            "the rule that finds a valid packet of a scanner",
+        ),
+    },
+    "notifications": dict(_EVERYWHERE),
+    "messages": {
+        **_EVERYWHERE,
+        **_OF_STREAMS,
+        "probe": Derived(
+            "CASE WHEN label = 'poc' AND ends_with(destination_queue, '/queuejumper') THEN 'metasploit-probe' END",
+            "the rule that finds a valid packet of a scanner",
+        ),
+        "own_manager": Derived(
+            f"CASE WHEN hop_count = 0 AND source_queue_manager <> '{NIL}' AND probe IS NULL "
+            "THEN source_queue_manager END",
+            "the queue manager at the sender: of messages that no routing server has processed, without probes",
+        ),
+    },
+    "sessions": {
+        **_EVERYWHERE,
+        **_OF_STREAMS,
+        "probe": Derived(
+            f"CASE WHEN time_stamp = {PRINTED_TIME_STAMP} AND operating_system = 784 AND "
+            f"client_guid = '{PRINTED_CLIENT}' AND server_guid = '{PRINTED_SERVER}' AND NOT from_server "
+            "THEN 'connection-probe' END",
+            "the rule that finds a valid packet of a scanner",
+        ),
+        # A scanner that sends the printed packet is no queue manager, and a server that repeats it has another GUID
+        "own_manager": Derived(
+            f"CASE WHEN client_guid = '{PRINTED_CLIENT}' AND time_stamp = {PRINTED_TIME_STAMP} THEN NULL "
+            f"ELSE nullif(coalesce(queue_manager, CASE WHEN src_port = {SESSION_PORT} THEN server_guid "
+            f"WHEN src_port IS NOT NULL THEN client_guid END), '{NIL}') END",
+            "the queue manager at the sender: of a ping, or of its side of the connection; not of probes",
+        ),
+    },
+}
+
+
+# Columns that are computed from bytes or properties, block by block
+
+
+def _text(values: Iterable[str | None]) -> Any:
+    return pa.array(list(values), pa.string())
+
+
+def _protocols(batch: pa.RecordBatch, _: Any) -> Any:
+    column = plain(batch.column("unrecognized"))
+    if column.null_count == len(column):
+        return pa.nulls(len(column), pa.string())
+    return _text(None if each is None else protocol_of(each) for each in column.to_pylist())
+
+
+def _first_bytes(column: Any, values: bytes) -> NDArray[np.bool_]:
+    """Which rows of a binary column begin with one of these bytes."""
+    _, offsets, data = column.buffers()
+    if column.null_count == len(column) or data is None or not data.size:
+        return np.zeros(len(column), np.bool_)
+    wanted = np.zeros(256, np.bool_)
+    wanted[list(values)] = True
+    ends = np.frombuffer(offsets, np.int32, len(column) + 1, 4 * column.offset)
+    first = np.frombuffer(data, np.uint8)[np.minimum(ends[:-1], data.size - 1)]
+    found: NDArray[np.bool_] = wanted[first] & (ends[1:] > ends[:-1])
+    return found
+
+
+def _suspects(batch: pa.RecordBatch, values: bytes) -> NDArray[np.intp]:
+    """The rows whose body begins with one of these bytes."""
+    return np.flatnonzero(
+        _first_bytes(batch.column("body"), values) | _first_bytes(batch.column("compound_body"), values)
+    )
+
+
+def _executables(batch: pa.RecordBatch, _: Any) -> Any:
+    kinds: list[str | None] = [None] * batch.num_rows
+    for row in _suspects(batch, b"M\x7f#").tolist():
+        body = batch.column("body")[row].as_py() or batch.column("compound_body")[row].as_py() or b""
+        kinds[row] = executable_kind(body)
+    return _text(kinds)
+
+
+def _serialized(batch: pa.RecordBatch, _: Any) -> Any:
+    found = np.zeros(batch.num_rows, np.bool_)
+    rows = _suspects(batch, b"\0")
+    if len(rows):
+        few = batch.select(["body", "compound_body"]).take(integers(rows))
+        masks = (pc.match_substring_regex(plain(few.column(name)), DOTNET_HEADER) for name in few.schema.names)
+        found[rows] = pc.fill_null(pc.or_kleene(*masks), False).to_numpy(zero_copy_only=False)
+    return booleans(found)
+
+
+def _expected(batch: pa.RecordBatch, networks: tuple[str, ...]) -> Any:
+    if not networks:
+        return pa.nulls(batch.num_rows, pa.bool_())
+    known = [ip_network(name, strict=False) for name in networks]
+    encoded = plain(batch.column("src")).dictionary_encode()
+    expected = pa.array([_is_among(address, known) for address in encoded.dictionary.to_pylist()], pa.bool_())
+    return expected.take(encoded.indices)
+
+
+def _is_among(address: str, known: Iterable[Any]) -> bool:
+    try:
+        return any(ip_address(address) in network for network in known)
+    except ValueError:  # IPX
+        return False
+
+
+def _properties_of(batch: pa.RecordBatch) -> Callable[[int, str], Any]:
+    """The values of a property in each row, null in rows without it."""
+    properties = plain(batch.column("properties"))
+    items = pc.list_flatten(properties)
+    parents = pc.list_parent_indices(properties).to_numpy(zero_copy_only=False)
+    ids = pc.fill_null(pc.struct_field(items, "id"), 0).to_numpy(zero_copy_only=False)
+
+    def values(propid: int, member: str) -> Any:
+        chosen = np.flatnonzero(ids == propid)
+        at = np.full(batch.num_rows, -1, np.int64)
+        at[parents[chosen]] = chosen
+        return plain(pc.struct_field(items, member)).take(integers(at, at >= 0))
+
+    return values
+
+
+def _machine(batch: pa.RecordBatch) -> Any:
+    return pc.equal(plain(batch.column("object")), "machine")
+
+
+def _named_managers(batch: pa.RecordBatch, _: Any) -> Any:
+    guid = _properties_of(batch)(PROPID_Q_QMID, "guid")
+    return pc.if_else(_machine(batch), plain(batch.column("object_guid")), guid)
+
+
+def _manager_names(batch: pa.RecordBatch, _: Any) -> Any:
+    values = _properties_of(batch)
+    paths = (values(PROPID_QM_PATHNAME, "text"), values(PROPID_Q_PATHNAME, "text"), plain(batch.column("path_name")))
+    return pc.replace_substring_regex(pc.coalesce(*paths), r"\\.*", "")
+
+
+#: The length of an envelope, whose overflow CVE-2023-21554 is.
+ENVELOPE = "SRMPEnvelopeHeader.DataLength"
+# The lengths of what several headers have; of other fields, the schema has them
+_LENGTHS = {
+    **{
+        f"{queues}.FormatNameList": f"{queues}.ElementCount" for queues in ("Destination", "Administration", "Response")
+    },
+    "MQFSignatureHeader.Signature": "MQFSignatureHeader.Size",
+    "SoapHeader.Header": "SoapHeader.HeaderDataLength",
+    "SoapBody.Body": "SoapHeader.BodyDataLength",
+}
+
+
+@cache
+def length_fields() -> dict[str, str]:
+    """The fields of messages that have a length elsewhere, each with the field that is this length."""
+    fields = [field for header in MESSAGES.headers for field in header.on_the_wire()]
+    names = {field.id: field.name for field in fields if field.id}
+    return {**_LENGTHS, **{field.name: names[field.size] for field in fields if field.size in names}}
+
+
+def _length_fields(batch: pa.RecordBatch, _: Any) -> Any:
+    fault = batch.column("fault")
+    if fault.null_count == len(fault):
+        return pa.nulls(len(fault), pa.string())
+    field = pc.replace_substring_regex(plain(pc.struct_field(fault, "field")), r"\[\d+\]", "")
+    names = pa.array(length_fields().keys(), pa.string()), pa.array(length_fields().values(), pa.string())
+    return pc.coalesce(names[1].take(pc.index_in(field, names[0])), field)
+
+
+@dataclass(frozen=True)
+class Computed:
+    """A column that code computes from columns whose bytes stay outside of the database.
+
+    Attributes
+    ----------
+    type : str
+        Of DuckDB.
+    needs : tuple of str
+        The columns that it is computed from.
+    compute : callable
+        Returns the column of a batch; its second argument are the expected networks. None for a column that the reader
+        of captures adds, null in other rows.
+    about : str
+    """
+
+    type: str
+    needs: tuple[str, ...]
+    compute: Callable[[pa.RecordBatch, tuple[str, ...]], Any] | None
+    about: str
+
+
+_BODIES = ("body", "compound_body")
+#: The columns of each table that code computes.
+COMPUTED: dict[str, dict[str, Computed]] = {
+    "topology": {
+        "expected": Computed(
+            "BOOLEAN", ("src",), _expected, "the sender is among the servers of --expect; null without that option"
+        )
+    },
+    "notifications": {
+        "named_manager": Computed(
+            "UUID",
+            ("object", "object_guid", "properties"),
+            _named_managers,
+            "the queue manager that a change is about: the machine, or PROPID_Q_QMID of a queue",
+        ),
+        "manager_name": Computed(
+            "VARCHAR", ("path_name", "properties"), _manager_names, "the name of its machine, from path names"
+        ),
+    },
+    "messages": {
+        "protocol": Computed(
+            "VARCHAR", ("unrecognized",), _protocols, "the protocol of bytes that are no packet, or unknown"
+        ),
+        "executable": Computed("VARCHAR", _BODIES, _executables, "pe, elf or script where the body is a program"),
+        "nrbf": Computed("BOOLEAN", _BODIES, _serialized, "the body begins as BinaryFormatter of .NET writes it"),
+        "length_field": Computed(
+            "VARCHAR", ("fault",), _length_fields,
+            "the field of the fault, or the length of that field where another field has it",
+        ),
+        "after": Computed(
+            "BIGINT", ("fault",), None,
+            "where the length of an SRMP envelope is at fault, the bytes of the packet after it; null in a lake",
+        ),
+        "joined": Computed(
+            "BOOLEAN", (), None, "the bytes are the first of a stream whose SYN was not captured; null in a lake"
+        ),
+    },
+    "sessions": {},
+}  # fmt: skip
+
+
+def columns_of(table: str) -> dict[str, str]:
+    """Return the columns that queries may name in a table, each with what it is if it is derived."""
+    if table == ALL_ROWS:
+        return {"in_table": "the name of the table", **dict.fromkeys((*_STORED, "time", "minute", *_COMMON), "")}
+    own = dict.fromkeys((name for name in table_columns(table) if name not in _BYTES), "")
+    derived: dict[str, Derived | Computed] = {**DERIVED[table], **COMPUTED[table]}
+    return {**own, "place": "", "time_ns": "", **{name: each.about for name, each in derived.items()}}
+
+
+def wanted_columns(statement: Statement) -> dict[str, set[str]]:
+    """Return the columns of each table that a statement names."""
+    wanted: dict[str, set[str]] = {}
+    for name in {each.text.lower() for each in statement.tables}:
+        known = columns_of(name)
+        found = set(known) if name in statement.stars else set(known) & statement.columns
+        for table in TABLES if name == ALL_ROWS else (name,):
+            # The view has these columns of all tables
+            common = {*_STORED, "time", "minute", *_COMMON} if name == ALL_ROWS else set()
+            wanted.setdefault(table, set()).update(found & common if common else found)
+    return {table: _with_needed(table, names) for table, names in wanted.items()}
+
+
+def _with_needed(table: str, names: Iterable[str]) -> set[str]:
+    """Columns with those that their expressions need."""
+    found: set[str] = set()
+    waiting = set(names)
+    while waiting:
+        name = waiting.pop()
+        found.add(name)
+        if name in DERIVED[table]:
+            waiting |= expression_columns(DERIVED[table][name].sql) - found
+    return found
+
+
+@cache
+def expression_columns(sql: str) -> frozenset[str]:
+    """Return the columns that an expression names."""
+    statement = parse(f"SELECT {sql}")
+    assert statement is not None
+    return frozenset(statement.columns)
+
+
+class StoredTable:
+    """A table of the database, with the columns that queries need.
+
+    Attributes
+    ----------
+    name : str
+    read : tuple of str
+        The columns to read of captures.
+    types : dict of str to str
+        The columns that are stored, and their types in DuckDB.
+    """
+
+    def __init__(self, name: str, columns: Iterable[str]) -> None:
+        self.name = name
+        names = set(columns)
+        self._computed = {column: each for column, each in COMPUTED[name].items() if column in names}
+        self._derived = {column: each for column, each in DERIVED[name].items() if column in names}
+        known = table_columns(name)
+        own = [column for column in known if column in names and column not in (*_STORED, "time")]
+        needed = {"file", "frame", "time", *own, *(one for each in self._computed.values() for one in each.needs)}
+        self.read = tuple(column for column in known if column in needed)
+        schema = arrow_schema(name, own, guid="uuid", dictionaries=False)
+        self.types = {"file": "VARCHAR", "frame": "BIGINT", "place": "BIGINT", "time_ns": "BIGINT"}
+        self.types |= {column: _duckdb_type(schema.field(column).type) for column in own}
+        self.types |= {column: each.type for column, each in self._computed.items()}
+        self._last_place = -1
+        #: The most rows that may have one place.
+        self.rows_of_place = 0
+
+    def statements(self) -> list[str]:
+        """Return the statements that make the table and its view."""
+        columns = ", ".join(f'"{column}" {kind}' for column, kind in self.types.items())
+        # Expressions may use each other
+        shown = [*(f'"{column}"' for column in self.types)]
+        derived = [f'{each.sql} AS "{column}"' for column, each in _in_order(self._derived)]
+        return [
+            f"CREATE TABLE stored_{self.name} ({columns})",
+            f"CREATE VIEW {self.name} AS SELECT {', '.join(shown + derived)} FROM stored_{self.name}",
+        ]
+
+    def prepared(self, batch: pa.RecordBatch, file_numbers: Any, networks: tuple[str, ...]) -> pa.RecordBatch:
+        """Return the columns that are stored of rows; ``file_numbers`` are the numbers of their files."""
+        frame = plain(batch.column("frame")).cast(pa.int64()).to_numpy(zero_copy_only=False)
+        places = file_numbers << _FILE_BITS | frame
+        self._count_places(places)
+        made: dict[str, Any] = {"place": integers(places), "time_ns": times(batch)}
+        names = set(batch.schema.names)
+        for column, each in self._computed.items():
+            if each.compute is not None:
+                made[column] = each.compute(batch, networks)
+            elif column in names:
+                made[column] = batch.column(column)
+            else:
+                made[column] = pa.nulls(batch.num_rows, pa.bool_())
+        columns = [made[column] if column in made else batch.column(column) for column in self.types]
+        columns = [
+            _as_guid(column) if kind == "UUID" else column
+            for column, kind in zip(columns, self.types.values(), strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(columns, list(self.types))
+
+    def _count_places(self, places: NDArray[np.int64]) -> None:
+        in_order = np.sort(places, kind="stable")
+        (starts,) = np.nonzero(np.diff(in_order, prepend=-1))
+        most = int(np.diff(starts, append=len(places)).max())
+        # Rows of other blocks may have places of this one
+        apart = int(in_order[0]) > self._last_place
+        self.rows_of_place = max(self.rows_of_place, most) if apart else self.rows_of_place + most
+        self._last_place = max(self._last_place, int(in_order[-1]))
+
+
+_FILE_BITS = 40
+
+
+def places_as_frames(places: Any, files: list[str | None], most: int) -> Any:
+    """Return lists of places as the first ``most`` files and frames of each list, in order and each once."""
+    values = places.flatten().to_numpy(zero_copy_only=False)
+    lengths = pc.fill_null(pc.list_value_length(places), 0).to_numpy(zero_copy_only=False)
+    rows = np.repeat(np.arange(len(lengths)), lengths)
+    order = np.lexsort((values, rows))
+    values, rows = values[order], rows[order]
+    first = np.ones(len(values), np.bool_)
+    first[1:] = (values[1:] != values[:-1]) | (rows[1:] != rows[:-1])
+    values, rows = values[first], rows[first]
+    starts = np.searchsorted(rows, np.arange(len(lengths) + 1))
+    kept = np.arange(len(values)) - starts[rows] < most
+    values, rows = values[kept], rows[kept]
+    offsets = np.searchsorted(rows, np.arange(len(lengths) + 1))
+    names = pa.array(files, pa.string()).take(integers(values >> _FILE_BITS))
+    frames = integers(values & (1 << _FILE_BITS) - 1)
+    return pa.ListArray.from_arrays(
+        integers(offsets).cast(pa.int32()), pa.StructArray.from_arrays([names, frames], ["file", "frame"])
+    )
+
+
+def times(batch: pa.RecordBatch) -> Any:
+    """Return the times of rows in nanoseconds since 1970; Spark has them apart."""
+    if "time_ns" in batch.schema.names:
+        return plain(batch.column("time_ns")).cast(pa.int64())
+    return batch.column("time").cast(pa.timestamp("ns", "UTC")).cast(pa.int64())
+
+
+def _in_order(derived: Mapping[str, Derived]) -> list[tuple[str, Derived]]:
+    """Expressions after those that they use."""
+    found: dict[str, Derived] = {}
+
+    def add(name: str) -> None:
+        if name in derived and name not in found:
+            for used in sorted(expression_columns(derived[name].sql) - {name}):
+                add(used)
+            found[name] = derived[name]
+
+    for name in derived:
+        add(name)
+    return list(found.items())
+
+
+def _duckdb_type(kind: pa.DataType) -> str:
+    if isinstance(kind, pa.BaseExtensionType):
+        return "UUID"
+    if pa.types.is_integer(kind):
+        # Signed, so that differences are numbers
+        return "INTEGER" if kind.bit_width < 32 else "BIGINT"
+    if pa.types.is_timestamp(kind):
+        return "TIMESTAMPTZ"
+    if pa.types.is_list(kind):
+        return f"{_duckdb_type(kind.value_type)}[]"
+    if pa.types.is_struct(kind):
+        members = (f'"{each.name}" {_duckdb_type(each.type)}' for each in kind)
+        return f"STRUCT({', '.join(members)})"
+    for test, name in (
+        (pa.types.is_boolean, "BOOLEAN"), (pa.types.is_floating, "DOUBLE"), (pa.types.is_binary, "BLOB"),
+        (pa.types.is_fixed_size_binary, "BLOB"), (pa.types.is_date, "DATE"), (pa.types.is_duration, "INTERVAL"),
+    ):  # fmt: skip
+        if test(kind):
+            return name
+    return "VARCHAR"
+
+
+def _as_guid(column: Any) -> Any:
+    """A column of GUIDs, text or 16 bytes, in a form that DuckDB takes as UUID."""
+    column = plain(column)
+    if pa.types.is_binary(column.type):
+        column = column.cast(pa.binary(16))
+    if pa.types.is_fixed_size_binary(column.type):
+        return pa.ExtensionArray.from_storage(pa.uuid(), column)
+    return column
