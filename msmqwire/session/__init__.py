@@ -18,6 +18,7 @@ from msmqwire.session.events import (
 )
 from msmqwire.session.history import MessageIDHistory
 from msmqwire.session.incoming import (
+    Changes,
     Incoming,
     MemorySequenceStore,
     SequenceKey,
@@ -31,6 +32,7 @@ from msmqwire.session.receiving import Receiving
 from msmqwire.session.sending import Sending
 from msmqwire.session.session import Session
 from msmqwire.session.settings import LARGEST_PACKET, Settings
+from msmqwire.session.store import InboxMessage, Store
 from msmqwire.session.timers import Timer, Timers
 from msmqwire.session.transitions import SessionState
 
@@ -38,10 +40,12 @@ __all__ = [
     "LARGEST_PACKET",
     "PING_RESPONSE_TIMEOUT",
     "Acceptor",
+    "Changes",
     "CloseReason",
     "ConnectionWanted",
     "Disregarded",
     "Event",
+    "InboxMessage",
     "Incoming",
     "Initiator",
     "MemorySequenceStore",
@@ -63,6 +67,7 @@ __all__ = [
     "SessionOpened",
     "SessionState",
     "Settings",
+    "Store",
     "Timer",
     "Timers",
     "answer_ping",

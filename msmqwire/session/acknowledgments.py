@@ -13,7 +13,7 @@ from msmqwire.formatname import DirectName, FormatName, PrivateName
 from msmqwire.session.incoming import SequenceState
 
 ACK_REACH_QUEUE, ACK_RECEIVE = 0x0002, 0x4000
-NACK_BAD_DST_Q, NACK_REACH_QUEUE_TIMEOUT = 0x8000, 0x8002
+NACK_BAD_DST_Q, NACK_REACH_QUEUE_TIMEOUT, NACK_Q_EXCEED_QUOTA = 0x8000, 0x8002, 0x8003
 NACK_NOT_TRANSACTIONAL_Q, NACK_NOT_TRANSACTIONAL_MSG = 0x8009, 0x800A
 NACK_RECEIVE_TIMEOUT = 0xC002
 
@@ -80,6 +80,14 @@ def is_reached_by(queue: FormatName | str | None, queue_manager: UUID, address: 
         return ipaddress.ip_address(queue.address) == ipaddress.ip_address(_plain(address))
     except ValueError:
         return False
+
+
+def answer_on_session(
+    message: mqqb.UserMessage, message_class: int, queue_manager: UUID, address: str
+) -> mqqb.UserMessage | None:
+    """The answer to the administration queue of a message, 3.1.7.15, if the peer of a session has it."""
+    is_reached = is_reached_by(message.admin_queue, queue_manager, address)
+    return administration_ack(message, message_class) if is_reached else None
 
 
 def administration_ack(message: mqqb.UserMessage, message_class: int) -> mqqb.UserMessage | None:

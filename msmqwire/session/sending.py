@@ -82,6 +82,8 @@ class Sending:
             if delete:
                 if not position.is_acknowledgment:
                     deleted.append(position.message_id)
+                elif position.row:
+                    self.outgoing.answered.append(position.row)
                 self.outgoing.remove(position)
             else:
                 kept.append(position)

@@ -99,6 +99,7 @@ class Session(ABC):
         self._events: list[Event] = []
         self._now = 0.0
         self._order_acks = OrderAckTimers(self.incoming)
+        self._last_answer = 0
         self._delivery = Delivery(
             self._events,
             history=self.history,
@@ -219,7 +220,15 @@ class Session(ABC):
         return self._take_events()
 
     def messages_stored(self) -> None:
-        """The messages of all ``MessageReceived`` so far are stored: their acknowledgments may be sent (S34)."""
+        """The messages of all ``MessageReceived`` so far are stored: their acknowledgments may be sent (S34).
+
+        With a durable store of ``Incoming`` this stores them.
+
+        Raises
+        ------
+        StoreError
+            They cannot be stored. Call ``messages_not_stored`` and ``connection_lost`` then.
+        """
         answers, due = self._delivery.stored()
         for message, answer in answers:
             if not self._send_acknowledgment(answer):
@@ -262,6 +271,7 @@ class Session(ABC):
         self._opened_at = now
         for position in self.incoming.take_unsent(self.remote_queue_manager):
             self.outgoing.adopt(position)
+        self.incoming.answering[self.remote_queue_manager] = self
         self._events.append(SessionOpened(self.remote_queue_manager))
 
     @property
@@ -364,6 +374,9 @@ class Session(ABC):
             return
         if deleted:
             self._events.append(MessagesAcknowledged(tuple(deleted)))
+        if self.outgoing.answered:
+            self.incoming.store.answered(self.outgoing.answered)
+            self.outgoing.answered.clear()
         if detail := self.receiving.difference(header):
             self._close(CloseReason.UNEXPECTED_PACKET, detail, now)
         elif self.outgoing.awaiting:
@@ -433,9 +446,7 @@ class Session(ABC):
         """Send a message of the session itself, also when this side has just closed it; False if too many wait."""
         if self.outgoing.acknowledgment_size >= _MOST_ACKNOWLEDGMENTS:
             return False
-        position = self.outgoing.position_of(message, self._wall_clock())
-        position.is_acknowledgment = True
-        position.carries_header = message.acknowledged is None
+        position = self._acknowledgment(message)
         if self.is_open or self._is_lost:
             self.outgoing.add_position(position)
             return True
@@ -445,6 +456,12 @@ class Session(ABC):
             self.incoming.leave_unsent(self.remote_queue_manager, [position])
         return True
 
+    def _acknowledgment(self, message: mqqb.UserMessage) -> OutgoingMessagePosition:
+        position = self.outgoing.position_of(message, self._wall_clock())
+        position.is_acknowledgment = True
+        position.carries_header = message.acknowledged is None
+        return position
+
     def _leave_acknowledgments(self) -> None:
         """The session is closed: send OrderAcks that are due if the connection is there, or leave them (S18, S36)."""
         for key in self._order_acks.take():
@@ -452,8 +469,24 @@ class Session(ABC):
                 self.incoming.leave_order_ack(key)
             else:
                 self._send_order_ack(key)
-        unsent = self.outgoing.take_acknowledgments()
-        self.incoming.leave_unsent(self.remote_queue_manager, [each for each in unsent if each.recoverable])
+        unsent = [each for each in self.outgoing.take_acknowledgments() if each.recoverable and not each.row]
+        self.incoming.leave_unsent(self.remote_queue_manager, unsent)
+        if self.incoming.answering.get(self.remote_queue_manager) is self:
+            del self.incoming.answering[self.remote_queue_manager]
+
+    def _take_answers(self) -> None:
+        """Send the stored answers to the peer, which stay stored until the peer acknowledges them (S43)."""
+        while (
+            self.outgoing.acknowledgment_size < _MOST_ACKNOWLEDGMENTS
+            and self.incoming.answering.get(self.remote_queue_manager) is self
+            and (found := self.incoming.store.answers(self.remote_queue_manager, self._last_answer))
+        ):
+            for row, packet in found:
+                answer = mqqb.decode(packet, strict=True, transport="tcp")
+                assert isinstance(answer, mqqb.UserMessage)
+                position = self._acknowledgment(answer)
+                position.row = self._last_answer = row
+                self.outgoing.add_position(position)
 
     def _current_time(self) -> int:
         """CURRENT_TIME: [MS-MQQB] 3.1.7.1.2. It has whole seconds, as SentTime, or a lifetime of 0 would be none."""
@@ -463,6 +496,8 @@ class Session(ABC):
 
     def _send_waiting(self, now: float) -> None:
         """[MS-MQQB] 3.1.7.1 for each message that waits, by priority (S49), as far as the window allows (S4)."""
+        if self.is_open:
+            self._take_answers()
         while self.is_open and self.outgoing.waiting and self.sending.has_room:
             position = self.outgoing.waiting.pop()
             if not self._remove_if_expired(position):
