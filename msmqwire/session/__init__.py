@@ -10,6 +10,7 @@ from msmqwire.session.events import (
     Event,
     MessageDisregarded,
     MessageExpired,
+    MessageFinished,
     MessageNotAnswered,
     MessageReceived,
     MessagesAcknowledged,
@@ -27,9 +28,11 @@ from msmqwire.session.incoming import (
 )
 from msmqwire.session.initiator import Initiator
 from msmqwire.session.limit import MessageLimit
+from msmqwire.session.outbox import Outbox
 from msmqwire.session.ping import PING_RESPONSE_TIMEOUT, PingClient, answer_ping
 from msmqwire.session.receiving import Receiving
 from msmqwire.session.sending import Sending
+from msmqwire.session.sequences import OutgoingSequences
 from msmqwire.session.session import Session
 from msmqwire.session.settings import LARGEST_PACKET, Settings
 from msmqwire.session.store import InboxMessage, Store
@@ -51,11 +54,14 @@ __all__ = [
     "MemorySequenceStore",
     "MessageDisregarded",
     "MessageExpired",
+    "MessageFinished",
     "MessageIDHistory",
     "MessageLimit",
     "MessageNotAnswered",
     "MessageReceived",
     "MessagesAcknowledged",
+    "Outbox",
+    "OutgoingSequences",
     "PingClient",
     "Receiving",
     "Sending",

@@ -85,7 +85,7 @@ class Delivery:
             It cannot be committed, and nothing may be acknowledged.
         """
         changes, due = self._changes, [*self._order_acks]
-        if changes.sequences or changes.received or changes.answers:
+        if changes.sequences or changes.received or changes.answers or changes.acknowledgments:
             self._incoming.store.commit(changes, self.remote_queue_manager)
         self._forget()
         return [] if self._incoming.store.is_durable else changes.answers, due
@@ -103,7 +103,10 @@ class Delivery:
         if foreign:
             self._disregard(message, Disregarded.OTHER_QUEUE_MANAGER)
         elif acknowledgments.is_order_queue(message.destination_queue):
-            self._disregard(message, Disregarded.ORDER_QUEUE)
+            if self._incoming.store.is_durable:
+                self._changes.acknowledgments.append(message)
+            else:
+                self._disregard(message, Disregarded.ORDER_QUEUE)
         elif message.transaction is not None:
             self._deliver_transactional(message, message.transaction, data)
         elif reason := self._rejection(message):

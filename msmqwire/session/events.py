@@ -161,6 +161,23 @@ class MessageExpired:
 
 
 @dataclass(frozen=True)
+class MessageFinished:
+    """A message of a sequence has its FinalAck, or its time is over (S50, S51).
+
+    Attributes
+    ----------
+    message_id, message_class : int
+        MessageClass of the FinalAck, from 0x8000 on a negative one; NACK_REACH_QUEUE_TIMEOUT if its time is over.
+    packet : bytes
+        The message.
+    """
+
+    message_id: int
+    message_class: int
+    packet: bytes
+
+
+@dataclass(frozen=True)
 class SessionClosed:
     """The session is closed: send what ``data_to_send`` still returns, then close the connection.
 
@@ -187,6 +204,7 @@ Event: TypeAlias = (
     | MessageNotAnswered
     | MessagesAcknowledged
     | MessageExpired
+    | MessageFinished
     | SessionClosed
     | ConnectionWanted
 )

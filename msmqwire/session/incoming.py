@@ -70,11 +70,14 @@ class Changes:
     received : list of MessageReceived
     answers : list of tuple
         Messages with the acknowledgments of them that are messages.
+    acknowledgments : list of mqqb.UserMessage
+        OrderAcks and FinalAcks of messages that this side has sent.
     """
 
     sequences: dict[SequenceKey, SequenceState] = field(default_factory=dict)
     received: list[MessageReceived] = field(default_factory=list)
     answers: list[tuple[mqqb.UserMessage, mqqb.UserMessage]] = field(default_factory=list)
+    acknowledgments: list[mqqb.UserMessage] = field(default_factory=list)
 
 
 class SequenceStore(Protocol):

@@ -30,7 +30,7 @@ class OutgoingMessagePosition:
 
     ``turn`` orders the messages: a higher priority first (S49), then in the order of ``add``. An acknowledgment is a
     message of the session itself; a packet of [MS-MQQB] 2.2.4 or 2.2.5 carries no SessionHeader (S38). ``row`` is its
-    place in the store that keeps it, 0 if none does.
+    place in the store that keeps it, 0 if none does. A message of a sequence ``is_in_outbox``, which sends it again.
     """
 
     turn: tuple[int, int]
@@ -44,6 +44,7 @@ class OutgoingMessagePosition:
     is_acknowledgment: bool = False
     carries_header: bool = True
     row: int = 0
+    is_in_outbox: bool = False
 
     def with_session_header(self, header: bytes) -> bytes:
         """The packet with a SessionHeader, which stands after its PacketSize: [MS-MQMQ] 2.2.20.4."""
@@ -138,6 +139,10 @@ class OutgoingMessageTable:
         self.waiting.push(position)
         self._count(position, 1)
 
+    def add_in_flight(self, position: OutgoingMessagePosition) -> None:
+        """Count a message that is sent at once."""
+        self._count(position, 1)
+
     def adopt(self, position: OutgoingMessagePosition) -> None:
         """Add a message of the table of another session, last of its priority."""
         self._added += 1
@@ -213,5 +218,8 @@ class OutgoingMessageTable:
     def start_session(self) -> None:
         """All messages wait again: [MS-MQQB] 3.1.3.2."""
         for position in self.awaiting:
-            self.waiting.push(position)
+            if position.is_in_outbox:
+                self.remove(position)
+            else:
+                self.waiting.push(position)
         self.awaiting.clear()

@@ -20,6 +20,7 @@ from msmqwire.session.events import (
     CloseReason,
     Event,
     MessageExpired,
+    MessageFinished,
     MessageNotAnswered,
     MessagesAcknowledged,
     SessionClosed,
@@ -33,6 +34,7 @@ from msmqwire.session.numbers import on_wire
 from msmqwire.session.outgoing import OutgoingMessagePosition, OutgoingMessageTable
 from msmqwire.session.receiving import Receiving
 from msmqwire.session.sending import Sending
+from msmqwire.session.sequences import OutgoingSequences
 from msmqwire.session.settings import RECOVERABLE_ACK_TIMEOUTS, Settings
 from msmqwire.session.timers import Timer, Timers
 from msmqwire.session.transitions import TRANSITION_OF, Packet, SessionState
@@ -75,6 +77,7 @@ class Session(ABC):
         accepts: Callable[[mqqb.UserMessage], bool] | None = None,
         transactional: Callable[[mqqb.UserMessage], bool | None] | None = None,
         incoming: Incoming | None = None,
+        sequences: OutgoingSequences | None = None,
         limit: MessageLimit | None = None,
         refuses: Callable[[mqqb.EstablishConnection], str | None] | None = None,
         address: str = "",
@@ -86,6 +89,7 @@ class Session(ABC):
         self.history = MessageIDHistory() if history is None else history
         self._window_size = min(self.settings.window_size, MOST_REMEMBERED)
         self.incoming = Incoming() if incoming is None else incoming
+        self._sequences = sequences
         self.outgoing = OutgoingMessageTable(self.identifier, self.settings.max_packet_size, self.incoming.message_ids)
         self.state = SessionState.CLOSED
         self.remote_queue_manager = NIL
@@ -179,9 +183,10 @@ class Session(ABC):
 
         ``-inf``, which is at once, where ``send`` has left events: of a message that has expired.
         """
-        if self._events:
+        if self._events or (self._sequences is not None and self._sequences.outbox.outcomes):
             return float("-inf")
-        expiries = (self.timers.expiry(_TIMERS[closing]), self._order_acks.next_expiry())
+        sequences = None if self._sequences is None else self._sequences.next_deadline(self._now)
+        expiries = (self.timers.expiry(_TIMERS[closing]), self._order_acks.next_expiry(), sequences)
         return min((each for each in expiries if each is not None), default=None)
 
     def handle_deadline(self, now: float, *, closing: bool = True) -> list[Event]:
@@ -195,6 +200,9 @@ class Session(ABC):
             self._send_order_ack(key)
         for timer in self.timers.take_expired(now, _TIMERS[closing]):
             getattr(self, TRANSITION_OF[self.state, timer].method)(now)
+        if self._sequences is not None:
+            self._sequences.handle_deadline(now)
+            self._take_outcomes(now)
         self._send_waiting(now)
         return self._take_events()
 
@@ -235,6 +243,7 @@ class Session(ABC):
                 self._events.append(MessageNotAnswered(message, answer.message_class or 0))
         for key in due:
             self._start_order_ack(key)
+        self._take_outcomes(self._now)
         if self.is_disconnected:
             self._leave_acknowledgments()
         else:
@@ -272,6 +281,8 @@ class Session(ABC):
         for position in self.incoming.take_unsent(self.remote_queue_manager):
             self.outgoing.adopt(position)
         self.incoming.answering[self.remote_queue_manager] = self
+        if self._sequences is not None:
+            self._sequences.session_opened(now)
         self._events.append(SessionOpened(self.remote_queue_manager))
 
     @property
@@ -288,6 +299,8 @@ class Session(ABC):
         self.state = SessionState.CLOSED
         self._reader.clear()
         self.outgoing.start_session()
+        if self._sequences is not None:
+            self._sequences.session_lost(now)
         self._events.append(SessionClosed(reason, detail))
 
     def _take_events(self) -> list[Event]:
@@ -474,6 +487,15 @@ class Session(ABC):
         if self.incoming.answering.get(self.remote_queue_manager) is self:
             del self.incoming.answering[self.remote_queue_manager]
 
+    def _take_outcomes(self, now: float) -> None:
+        """Report what became of messages of sequences, and see what is left of them."""
+        if self._sequences is None:
+            return
+        self._sequences.refresh(now)
+        outcomes = self._sequences.outbox.outcomes
+        self._events += [MessageFinished(each.message_id, each.message_class, each.packet) for each in outcomes]
+        outcomes.clear()
+
     def _take_answers(self) -> None:
         """Send the stored answers to the peer, which stay stored until the peer acknowledges them (S43)."""
         while (
@@ -502,6 +524,14 @@ class Session(ABC):
             position = self.outgoing.waiting.pop()
             if not self._remove_if_expired(position):
                 self._send_message(position, now)
+        while (
+            self._sequences is not None
+            and self.is_open
+            and self.sending.has_room
+            and (sequenced := self._sequences.next_message(now)) is not None
+        ):
+            self.outgoing.add_in_flight(sequenced)
+            self._send_message(sequenced, now)
 
     def _remove_if_expired(self, position: OutgoingMessagePosition) -> bool:
         """Count a message out that has expired, which was taken from those that wait: 3.1.7.1.2."""

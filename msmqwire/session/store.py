@@ -23,6 +23,7 @@ from msmqwire.session.events import MessageReceived
 from msmqwire.session.framing import MESSAGE_ID, SOURCE_QUEUE_MANAGER
 from msmqwire.session.history import MOST_REMEMBERED, MessageIDHistory
 from msmqwire.session.incoming import Changes, SequenceKey, SequenceState, name_in_key, sequence_key, token_of
+from msmqwire.session.outbox import OUTBOX_SCHEMA, Outbox, Outcome, id_column, renumber
 from msmqwire.session.outgoing import LARGEST_ORDINAL, MessageIDs, OutgoingMessageTable
 from msmqwire.session.settings import LARGEST_PACKET
 
@@ -48,7 +49,10 @@ _NETWORK_FILE_SYSTEMS = frozenset(
 )
 
 _SCHEMA = """
-CREATE TABLE meta(queue_manager BLOB NOT NULL, message_id INTEGER NOT NULL, created REAL NOT NULL, inode TEXT NOT NULL);
+CREATE TABLE meta(
+    queue_manager BLOB NOT NULL, message_id INTEGER NOT NULL, time_stamp INTEGER NOT NULL, ordinal INTEGER NOT NULL,
+    transaction_id INTEGER NOT NULL, created REAL NOT NULL, inode TEXT NOT NULL
+);
 CREATE TABLE incoming(
     source BLOB NOT NULL, queue BLOB NOT NULL, sequence_id BLOB NOT NULL, number INTEGER NOT NULL,
     is_direct INTEGER NOT NULL, rejects INTEGER NOT NULL, gap_id BLOB, gap_previous INTEGER,
@@ -134,6 +138,9 @@ class Store:
     identifier : uuid.UUID
         QueueManager.Identifier.
     message_ids : MessageIDs
+    outbox : Outbox
+        The transactional messages that the queue manager sends.
+    database : sqlite3.Connection
     wall_clock : callable
     waiting : int
         The number of messages in the inbox.
@@ -168,19 +175,20 @@ class Store:
         self._quota = quota
         if create and not (self._directory / _FILE).exists():
             _create(self._directory, identifier or uuid4(), wall_clock())
-        self._database = _opened(self._directory)
+        self.database = _opened(self._directory)
         try:
             self._load(identifier)
         except BaseException:
-            self._database.close()
+            self.database.close()
             raise
 
     def _load(self, identifier: UUID | None) -> None:
         self._cache: OrderedDict[SequenceKey, SequenceState] = OrderedDict()
         self._answered: set[int] = set()
         self._outputs: dict[bytes, int] = {}
-        with self._errors():
-            found, inode = self._database.execute("SELECT queue_manager, inode FROM meta").fetchone()
+        self.outbox = Outbox(self)
+        with self.errors():
+            found, inode = self.database.execute("SELECT queue_manager, inode FROM meta").fetchone()
             self.identifier = UUID(bytes=found)
             if identifier is not None and identifier != self.identifier:
                 raise StoreError(f"{self._directory} is the store of queue manager {self.identifier}, not {identifier}")
@@ -189,21 +197,21 @@ class Store:
                     f"{self._directory} is a copy, or was moved: run msmqwire store moved if the original is gone and "
                     "was not used since, msmqwire store restored if it was"
                 )
-            self._sequences: int = self._database.execute("SELECT count(*) FROM incoming").fetchone()[0]
-            self.waiting, self._inbox_size = self._database.execute(
+            self._sequences: int = self.database.execute("SELECT count(*) FROM incoming").fetchone()[0]
+            self.waiting, self._inbox_size = self.database.execute(
                 "SELECT count(*), ifnull(sum(length(packet)), 0) FROM inbox"
             ).fetchone()
         self.message_ids = _ReservedMessageIDs(self)
         self._table = OutgoingMessageTable(self.identifier, LARGEST_PACKET, self.message_ids)
-        with self._transaction():
+        with self.transaction():
             oldest = self.wall_clock() - 24 * 3600 * _ANSWER_DAYS
-            old = self._database.execute("DELETE FROM answer WHERE created < ?", (oldest,)).rowcount
+            old = self.database.execute("DELETE FROM answer WHERE created < ?", (oldest,)).rowcount
         if old:
             _LOG.warning("%d acknowledgments were not taken by their senders for %d days", old, _ANSWER_DAYS)
-        with self._errors():
+        with self.errors():
             self._last_answers = {
                 UUID(bytes=each): last
-                for each, last in self._database.execute("SELECT queue_manager, max(id) FROM answer GROUP BY 1")
+                for each, last in self.database.execute("SELECT queue_manager, max(id) FROM answer GROUP BY 1")
             }
 
     def __enter__(self) -> Self:
@@ -215,31 +223,32 @@ class Store:
     def close(self) -> None:
         """Write what was acknowledged last, and release the store."""
         if self._answered:
-            with contextlib.suppress(StoreError), self._transaction():
+            with contextlib.suppress(StoreError), self.transaction():
                 pass
-        self._database.close()
+        self.database.close()
 
     @contextlib.contextmanager
-    def _errors(self) -> Iterator[None]:
+    def errors(self) -> Iterator[None]:
+        """Raise an error of SQLite as a StoreError that names the store."""
         try:
             yield
         except sqlite3.Error as error:
             raise StoreError(f"{self._directory}: {error}") from error
 
     @contextlib.contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
+    def transaction(self) -> Iterator[sqlite3.Connection]:
         """All or nothing; what the peers have acknowledged meanwhile is removed with it."""
         answered = [(each,) for each in self._answered]
         try:
-            with self._errors():
-                self._database.execute("BEGIN IMMEDIATE")
-                self._database.executemany("DELETE FROM answer WHERE id = ?", answered)
-                yield self._database
-                self._database.execute("COMMIT")
+            with self.errors():
+                self.database.execute("BEGIN IMMEDIATE")
+                self.database.executemany("DELETE FROM answer WHERE id = ?", answered)
+                yield self.database
+                self.database.execute("COMMIT")
         except BaseException:
             with contextlib.suppress(sqlite3.Error):
-                if self._database.in_transaction:
-                    self._database.execute("ROLLBACK")
+                if self.database.in_transaction:
+                    self.database.execute("ROLLBACK")
             if hasattr(self, "message_ids"):
                 self.message_ids.reload()
             raise
@@ -248,10 +257,10 @@ class Store:
     def reserve_message_ids(self, last: int) -> int:
         """Give identifiers up to ``last`` to this process; the last one that is given to it."""
         change = "UPDATE meta SET message_id = max(message_id, ?) RETURNING message_id"
-        if self._database.in_transaction:
-            reserved: int = self._database.execute(change, (last,)).fetchone()[0]
+        if self.database.in_transaction:
+            reserved: int = self.database.execute(change, (last,)).fetchone()[0]
         else:
-            with self._transaction() as database:
+            with self.transaction() as database:
                 reserved = database.execute(change, (last,)).fetchone()[0]
         return reserved
 
@@ -262,8 +271,8 @@ class Store:
         if (state := self._cache.get(key)) is not None:
             self._cache.move_to_end(key)
             return state
-        with self._errors():
-            found = self._database.execute(
+        with self.errors():
+            found = self.database.execute(
                 "SELECT sequence_id, number, is_direct, rejects, gap_id, gap_previous FROM incoming "
                 "WHERE source = ? AND queue = ?",
                 _columns_of(key),
@@ -290,7 +299,7 @@ class Store:
         known = [self.get(key) is not None for key in changes.sequences]
         delivered = {sequence_key(each.message) for each in changes.received if each.message.transaction is not None}
         received = sorted(changes.received, key=attrgetter("turn"))
-        with self._transaction() as database:
+        with self.transaction() as database:
             database.executemany(
                 "INSERT INTO incoming VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET "
                 "sequence_id = excluded.sequence_id, number = excluded.number, is_direct = excluded.is_direct, "
@@ -308,11 +317,16 @@ class Store:
             )
             self._extend_history(database, received)
             last = self._insert_answers(database, [(queue_manager, answer) for _, answer in changes.answers], now)
+            outcomes: list[Outcome] = []
+            for message in changes.acknowledgments:
+                outcomes += self.outbox.take(message, queue_manager)
             self.message_ids.reserve()
             sequences = self._sequences + known.count(False)
             if sequences > _MOST_SEQUENCES:
                 sequences -= self._forget_sequences(database)
         self._sequences = sequences
+        self.outbox.outcomes += outcomes
+        self.outbox.version += bool(changes.acknowledgments)
         self._last_answers |= last
         self.waiting += len(received)
         self._inbox_size += sum(len(each.packet) for each in received)
@@ -335,8 +349,8 @@ class Store:
     def history(self) -> MessageIDHistory:
         """The messages that were received last, so that duplicates are recognised ([MS-MQQB] 3.1.1.3)."""
         history = MessageIDHistory()
-        with self._errors():
-            for identifier, address in self._database.execute("SELECT identifier, address FROM history ORDER BY id"):
+        with self.errors():
+            for identifier, address in self.database.execute("SELECT identifier, address FROM history ORDER BY id"):
                 history.remember(identifier, address)
         return history
 
@@ -356,8 +370,8 @@ class Store:
     def inbox(self, after: int = 0, most: int = _MOST_ROWS) -> list[InboxMessage]:
         """The first messages that are not delivered after a row, in the order of delivery: a page of them."""
         page, size = [], 0
-        with self._errors():
-            found = self._database.execute(
+        with self.errors():
+            found = self.database.execute(
                 "SELECT id, queue_manager, packet, address, port, received_time FROM inbox WHERE id > ? "
                 "ORDER BY id LIMIT ?",
                 (after, min(most, _MOST_ROWS)),
@@ -376,7 +390,7 @@ class Store:
     def remove(self, messages: Sequence[InboxMessage], answers: Sequence[tuple[UUID, mqqb.UserMessage]] = ()) -> None:
         """Remove messages that were delivered or have expired, with the answers to them and the sizes of outputs."""
         outputs, self._outputs = self._outputs, {}
-        with self._transaction() as database:
+        with self.transaction() as database:
             database.executemany("DELETE FROM inbox WHERE id = ?", [(each.row,) for each in messages])
             last = self._insert_answers(database, answers, self.wall_clock())
             database.executemany("INSERT OR REPLACE INTO output VALUES (?, ?)", outputs.items())
@@ -387,13 +401,13 @@ class Store:
 
     def outputs(self) -> dict[str, int]:
         """The files that messages were written to, with their sizes after the last message that was removed."""
-        with self._errors():
-            return {os.fsdecode(path): size for path, size in self._database.execute("SELECT * FROM output")}
+        with self.errors():
+            return {os.fsdecode(path): size for path, size in self.database.execute("SELECT * FROM output")}
 
     def output(self, path: str) -> int | None:
         """The size of one of the files; None if it is not known."""
-        with self._errors():
-            found = self._database.execute("SELECT size FROM output WHERE path = ?", (os.fsencode(path),)).fetchone()
+        with self.errors():
+            found = self.database.execute("SELECT size FROM output WHERE path = ?", (os.fsencode(path),)).fetchone()
         return None if found is None else int(found[0])
 
     def set_output(self, path: str, size: int) -> None:
@@ -428,8 +442,8 @@ class Store:
         """Rows and packets of the first answers to a queue manager after a row, in order of their creation."""
         if self._last_answers.get(queue_manager, 0) <= after:
             return []
-        with self._errors():
-            found = self._database.execute(
+        with self.errors():
+            found = self.database.execute(
                 "SELECT id, packet FROM answer WHERE queue_manager = ? AND id > ? ORDER BY id LIMIT ?",
                 (queue_manager.bytes, after, _ANSWERS_AT_ONCE + len(self._answered)),
             ).fetchall()
@@ -443,8 +457,8 @@ class Store:
 
     def sequences(self) -> Iterator[tuple[SequenceKey, SequenceState]]:
         """All states."""
-        with self._errors():
-            for source, queue, *state in self._database.execute(
+        with self.errors():
+            for source, queue, *state in self.database.execute(
                 "SELECT source, queue, sequence_id, number, is_direct, rejects, gap_id, gap_previous FROM incoming"
             ):
                 yield SequenceKey(UUID(bytes=source), queue.decode("utf-8", "surrogatepass")), _state_of(*state)
@@ -468,13 +482,15 @@ class Store:
     @property
     def unanswered(self) -> int:
         """The number of answers that their senders have not acknowledged."""
-        with self._errors():
-            count: int = self._database.execute("SELECT count(*) FROM answer").fetchone()[0]
+        with self.errors():
+            count: int = self.database.execute("SELECT count(*) FROM answer").fetchone()[0]
         return count - len(self._answered)
 
 
-def adopt(directory: str | os.PathLike[str], *, restored: bool) -> None:
+def adopt(directory: str | os.PathLike[str], *, restored: bool) -> int:
     """Use a store whose file is a copy (S52): ``restored`` if the queue manager may have been used since it was made.
+
+    The messages that a restored store sends have new numbers then, and may come twice; return how many there are.
 
     Raises
     ------
@@ -484,13 +500,17 @@ def adopt(directory: str | os.PathLike[str], *, restored: bool) -> None:
     path = Path(directory) / _FILE
     database = _opened(Path(directory))
     try:
+        database.execute("BEGIN IMMEDIATE")
         database.execute(
             "UPDATE meta SET inode = ?, message_id = message_id + ?", (_inode_of(path), restored * _RESTORED_IDS)
         )
+        count = renumber(database, int(time.time())) if restored else 0
+        database.execute("COMMIT")
     except sqlite3.Error as error:
         raise StoreError(f"{directory}: {error}") from error
     finally:
         database.close()
+    return count
 
 
 def _create(directory: Path, identifier: UUID, now: float) -> None:
@@ -505,9 +525,12 @@ def _create(directory: Path, identifier: UUID, now: float) -> None:
             try:
                 database.executescript(
                     f"PRAGMA synchronous = FULL; PRAGMA application_id = {_APPLICATION}; "
-                    f"PRAGMA user_version = {_VERSION}; BEGIN; {_SCHEMA} COMMIT"
+                    f"PRAGMA user_version = {_VERSION}; BEGIN; {_SCHEMA}{OUTBOX_SCHEMA} COMMIT"
                 )
-                database.execute("INSERT INTO meta VALUES (?, 0, ?, ?)", (identifier.bytes, now, _inode_of(new)))
+                database.execute(
+                    "INSERT INTO meta VALUES (?, 0, ?, 0, 0, ?, ?)",
+                    (identifier.bytes, int(now), now, _inode_of(new)),
+                )
             finally:
                 database.close()
             if os.name == "posix":  # where a new name would replace the store that another process has made meanwhile
@@ -595,13 +618,8 @@ def _columns_of(key: SequenceKey) -> tuple[bytes, bytes]:
 
 
 def _columns_of_state(state: SequenceState) -> tuple[Any, ...]:
-    gap_id, gap_previous = (None, None) if state.gap is None else (_id_column(state.gap[0]), state.gap[1])
-    return _id_column(state.sequence_id), state.number, state.is_direct, state.rejects, gap_id, gap_previous
-
-
-def _id_column(sequence_id: int) -> bytes:
-    """A TxSequenceID, which is above the integers of SQLite from 2038 on."""
-    return sequence_id.to_bytes(8, "big")
+    gap_id, gap_previous = (None, None) if state.gap is None else (id_column(state.gap[0]), state.gap[1])
+    return id_column(state.sequence_id), state.number, state.is_direct, state.rejects, gap_id, gap_previous
 
 
 def _state_of(
@@ -616,7 +634,7 @@ def _place_of(message: mqqb.UserMessage) -> tuple[Any, ...]:
     if message.transaction is None:
         return message.source_queue_manager.bytes, None, None, None
     transaction = message.transaction
-    return *_columns_of(sequence_key(message)), _id_column(transaction.tx_sequence_id), transaction.tx_sequence_number
+    return *_columns_of(sequence_key(message)), id_column(transaction.tx_sequence_id), transaction.tx_sequence_number
 
 
 def _origin_of(received: MessageReceived) -> tuple[Any, ...]:

@@ -63,7 +63,7 @@ def test_identifiers_begin_again_after_the_last(tmp_path: Path) -> None:
 def test_a_transaction_that_fails_reserves_no_identifiers(tmp_path: Path) -> None:
     with Store(tmp_path) as store:
         answer = mqqb.UserMessage(destination_queue="DIRECT=TCP:192.0.2.1\\private$\\a")
-        store._database.execute(
+        store.database.execute(
             "CREATE TRIGGER full AFTER INSERT ON answer WHEN NEW.id = 11000 BEGIN SELECT RAISE(FAIL, 'full'); END"
         )
         for _ in range(2):
