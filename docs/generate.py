@@ -22,6 +22,7 @@ from msmqwire.mqqb._packet import READABLE, SESSION_READABLE
 from msmqwire.mqqb.groups import GROUPS, MESSAGE_DEFAULTS, NAMED, SESSION_DEFAULTS
 from msmqwire.mqqb.rules import RULES
 from msmqwire.mqqb.schema import MESSAGES, SESSIONS
+from msmqwire.session import sequences
 from msmqwire.session import transitions as session
 from msmqwire.session.timers import Timer
 from msmqwire.session.transitions import SessionState
@@ -186,6 +187,19 @@ def layers() -> Iterator[str]:
     for number, (packages, contents) in reversed([*enumerate(LAYERS.items(), 1)]):
         folders = (f"`{name}/`" if (PACKAGE / name).is_dir() else f"`{name}.py`" for name in packages)
         yield f"| {number} | {', '.join(folders)} | {contents} |"
+
+
+def sequence_transitions() -> Iterator[str]:
+    """The diagram of a sequence of sent messages, and its table."""
+    rows = sequences.SEQUENCE_TRANSITIONS
+    arrows = [(state, each.target, each.event.value) for each in rows for state in each.states if each.target]
+    yield from state_diagram((arrow for arrow in arrows if arrow[0] is not arrow[1]), sequences.SequenceStatus.CLOSED)
+    yield ""
+    yield "| In | On | Then | Does | Ruling |"
+    yield "|---|---|---|---|---|"
+    for each in rows:
+        does = each.method.strip("_").replace("_", " ")
+        yield f"| {', '.join(each.states)} | {each.event} | {each.target or 'as before'} | {does} | {each.ruling} |"
 
 
 def _words(part: Callable[..., object]) -> str:
@@ -483,7 +497,11 @@ def pages() -> dict[Path, str]:
         HERE / "discovery.md": filled(
             (HERE / "discovery.md").read_text("utf-8"), "rules of the client", rules_of_client
         ),
-        HERE / "sessions.md": filled((HERE / "sessions.md").read_text("utf-8"), "transitions", session_transitions()),
+        HERE / "sessions.md": filled(
+            filled((HERE / "sessions.md").read_text("utf-8"), "transitions", session_transitions()),
+            "sequences",
+            sequence_transitions(),
+        ),
         insight: filled(answers, "columns of queries", query_columns()),
         messages: filled(messages.read_text("utf-8"), "rules", rules((MESSAGES, SESSIONS))),
         conformance: filled(conforming, "statements on sessions", statements(STATEMENTS, "QS-")),

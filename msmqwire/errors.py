@@ -22,6 +22,7 @@ __all__ = [
     "MsmqWireError",
     "RoutingError",
     "SessionError",
+    "StoreError",
 ]
 
 #: Characters that a terminal may obey instead of show, as the inside of a bracket expression: controls of C0 and C1,
@@ -224,3 +225,7 @@ class LakeError(MsmqWireError):
 
 class SessionError(MsmqWireError):
     """A session with another queue manager cannot deliver its messages."""
+
+
+class StoreError(MsmqWireError):
+    """The store of a queue manager cannot be used, or a transaction could not be written to it."""

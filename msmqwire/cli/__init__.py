@@ -21,6 +21,7 @@ examples:
   msmqwire resolve 'DIRECT=OS:host\private$\orders'      the parts of a format name
   msmqwire send 'DIRECT=OS:host\private$\orders' --text hi  a message to a queue
   msmqwire receive --queue orders                        messages as JSON lines
+  msmqwire store list DIR                                what a receiver keeps across its processes
   msmqwire notify --before old.toml --directory new.toml --server dc1   change notifications
   msmqwire replay *.pcap --directory enterprise.toml     queues from notifications, compared
 
@@ -71,6 +72,7 @@ SUBCOMMANDS = {
     "resolve": "explain a format name and find its destination",
     "send": "send messages to a queue",
     "receive": "receive messages as rows",
+    "store": "list or repair what a receiver keeps across its processes",
     "notify": "notify queue managers of changes in a directory",
     "replay": "rebuild the queues that change notifications describe",
 }

@@ -16,7 +16,7 @@ from msmqwire.cli.queues import PublicQueues, queue_stem
 from msmqwire.cli.target import OPEN_FILE, Sink, make_folder, standard_output, sync_folder
 
 if TYPE_CHECKING:
-    from msmqwire.session import MessageReceived
+    from msmqwire.session import MessageReceived, Store
 
 # A sender chooses the names of queues
 _MOST_NAMES = 1024
@@ -27,16 +27,18 @@ _OTHERS = "others"
 class MessageOutput:
     """Writes messages as rows of the table ``messages``: to a file for each queue in a directory, or standard output.
 
-    The file of a queue in ``public`` is named by its path, whatever name a message has.
+    The file of a queue in ``public`` is named by its path, whatever name a message has. With a ``store``, the messages
+    of which it writes, files have each message exactly once: it removes what was written and not counted in the store.
 
     Raises
     ------
     CommandError
-        The directory, which is made, cannot be written, or standard output is closed.
+        The directory, which is made, cannot be written, or standard output is closed; or a file has been changed.
     """
 
-    def __init__(self, directory: str | None, public: PublicQueues | None = None) -> None:
+    def __init__(self, directory: str | None, public: PublicQueues | None = None, store: Store | None = None) -> None:
         self._directory = directory
+        self._store = store
         self._public = public or PublicQueues()
         self._stems: set[str] = set()
         self._synchronized: set[str] = set()
@@ -47,6 +49,13 @@ class MessageOutput:
         make_folder(directory)
         if not os.access(directory, os.W_OK | os.X_OK):
             raise CommandError(f"cannot write {directory}: no permission to make files in it")
+        if store is not None:
+            self._directory = os.path.realpath(directory)
+            known = store.outputs()
+            self._stems |= {_stem_of(path) for path in known}
+            for path, size in known.items():
+                with contextlib.suppress(FileNotFoundError), OutputErrors(path), open(path, "r+b", buffering=0) as file:
+                    self._take_back_uncounted(file, size)
 
     async def write(self, received: Sequence[MessageReceived]) -> None:
         """Write messages; those that are recoverable are on disk when it returns, unless the output is no file.
@@ -65,6 +74,11 @@ class MessageOutput:
         queues: dict[str, list[MessageReceived]] = {}
         for each in received:
             queues.setdefault(self._stem(each), []).append(each)
+        if self._store is not None:
+            for stem, messages in queues.items():
+                with self._opened(self._directory, stem) as file, OutputErrors(str(file.name)):
+                    self._append_once(file, messages, self._store)
+            return
         places: list[tuple[str, int, int]] = []
         try:
             for stem, messages in queues.items():
@@ -79,6 +93,48 @@ class MessageOutput:
                 with contextlib.suppress(OSError), open(path, "ab", buffering=0) as file:
                     _take_back(file, start, end)
             raise
+
+    def _append_once(self, file: io.FileIO, received: Sequence[MessageReceived], store: Store) -> None:
+        """Append messages of the store, and note the size of the file for the transaction that removes them."""
+        path = str(file.name)
+        end, size = file.seek(0, os.SEEK_END), store.output(path)
+        if size is None or end < size:  # new, or replaced by a shorter one: what it has is counted first
+            size = end
+            store.set_output(path, size)
+            store.remove(())
+        elif end > size:
+            self._take_back_uncounted(file, size)
+        lines = _lines(received)
+        if size and _last_byte(file, size) != b"\n":
+            lines = b"\n" + lines
+        rest = memoryview(lines)
+        while rest:
+            rest = rest[file.write(rest) :]
+        os.fsync(file.fileno())
+        self._synchronize(path)
+        store.set_output(path, size + len(lines))
+
+    def _take_back_uncounted(self, file: io.FileIO, size: int) -> None:
+        """Remove the bytes of a file after a size if they are those of messages that will be written again."""
+        assert self._store is not None
+        path, left = str(file.name), file.seek(0, os.SEEK_END) - size
+        if left <= 0:
+            return
+        is_first = size > 0 and _last_byte(file, size) != b"\n"
+        file.seek(size)
+        row = 0
+        while left > 0 and (page := self._store.inbox(row)):
+            row = page[-1].row
+            mine = [each.received for each in page if self._stem(each.received) == _stem_of(path)]
+            lines = (b"\n" if is_first and mine else b"") + (_lines(mine) if mine else b"")
+            is_first = is_first and not mine
+            wanted = lines[:left]
+            if wanted != _read(file, len(wanted)):
+                break
+            left -= len(wanted)
+        if left > 0:
+            raise CommandError(f"{path} was changed after its last message: move it away, and a new one is begun")
+        file.truncate(size)
 
     def _opened(self, directory: str, stem: str) -> io.FileIO:
         """The file of a queue; if it cannot be opened, the one of all queues that have none."""
@@ -161,6 +217,17 @@ def _take_back(file: io.FileIO, start: int, end: int) -> None:
     with contextlib.suppress(OSError):
         if file.seek(0, os.SEEK_END) == end:
             file.truncate(file.seek(start))
+
+
+def _stem_of(path: str) -> str:
+    return os.path.basename(path).removesuffix(".jsonl")
+
+
+def _read(file: io.FileIO, size: int) -> bytes:
+    data = b""
+    while len(data) < size and (read := file.read(size - len(data))):
+        data += read
+    return data
 
 
 def _last_byte(file: io.FileIO, end: int) -> bytes:

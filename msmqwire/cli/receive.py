@@ -42,8 +42,10 @@ import argparse
 import asyncio
 import contextlib
 import logging
+import time
 from collections import Counter
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from msmqwire.cli import signals
@@ -101,6 +103,18 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="a transactional queue, named as with --queue; may be repeated",
     )
     parser.add_argument(
+        "--store",
+        metavar="DIR",
+        help="keep messages, their order and the identity of this queue manager in this folder: files have each "
+        "message once",
+    )
+    parser.add_argument(
+        "--quota",
+        type=count,
+        metavar="BYTES",
+        help="reject messages while those of the store that are not written have more bytes",
+    )
+    parser.add_argument(
         "--insecure-nacks",
         action="store_true",
         help="answer messages to other queues with nack_bad_dst_q, as Windows does with PermitInsecureNacks; strangers "
@@ -132,20 +146,28 @@ def run(options: argparse.Namespace) -> int:
             raise CommandError("--trust is for notifications: add --notifications")
         public = _public_queues(options)
         accepts, transactional = kinds_of_queues(options.queue, options.transactional, public, options.queue_manager)
-        if options.transactional and not options.quiet:
-            say("transactional messages are written at least once: no --store")
-        return signals.run_until_stopped(
-            _receive(options, MessageOutput(options.output, public), accepts=accepts, transactional=transactional)
-        )
-    if options.queue or options.transactional or options.output:
+        queues = {"accepts": accepts, "transactional": transactional}
+        if options.store is None:
+            if options.quota is not None:
+                raise CommandError("--quota limits the messages of a store: add --store DIR")
+            if options.transactional and not options.quiet:
+                say("transactional messages are written at least once: no --store")
+            return signals.run_until_stopped(_receive(options, MessageOutput(options.output, public), **queues))
+        from msmqwire.session import Store
+
+        with Store(options.store, options.queue_manager, quota=options.quota) as store:
+            output = MessageOutput(options.output, public, store)
+            return signals.run_until_stopped(_receive(options, output, store=store, **queues))
+    if options.queue or options.transactional or options.output or options.store:
         raise CommandError(
-            "--notifications reads the notify queue and prints what changed: leave out --queue, --transactional and -o"
+            "--notifications reads the notify queue and prints what changed: leave out --queue, --transactional, "
+            "--store and -o"
         )
     if options.directory is None or options.queue_manager is None:
         raise CommandError("--notifications needs the directory and its queue manager: --directory, --queue-manager")
     standard_output()
-    queues = NotifiedQueues(options.directory, options.queue_manager, options.trust)
-    return signals.run_until_stopped(_receive(options, queues, accepts=chosen_queues([_NOTIFY_QUEUE])))
+    notified = NotifiedQueues(options.directory, options.queue_manager, options.trust)
+    return signals.run_until_stopped(_receive(options, notified, accepts=chosen_queues([_NOTIFY_QUEUE])))
 
 
 def _public_queues(options: argparse.Namespace) -> PublicQueues:
@@ -162,14 +184,14 @@ def _public_queues(options: argparse.Namespace) -> PublicQueues:
         raise CommandError(f"{options.directory}: {error}") from None
 
 
-async def _receive(options: argparse.Namespace, output: MessageOutput | NotifiedQueues, **queues: Any) -> int:
+async def _receive(options: argparse.Namespace, output: MessageOutput | NotifiedQueues, **server_options: Any) -> int:
     from msmqwire.net import serve
     from msmqwire.session import MessageLimit, Settings
 
     most = most_connections()
     # An output that cannot be written is the error of the command
     logging.getLogger("msmqwire.net").addHandler(logging.NullHandler())
-    receiver = _Receiver(options.count, output)
+    receiver = _Receiver(options.count, output, options.store)
     hosts = options.listen or ["127.0.0.1"]
     server = serve(
         receiver.store,
@@ -177,7 +199,7 @@ async def _receive(options: argparse.Namespace, output: MessageOutput | Notified
         options.port,
         identifier=options.queue_manager,
         settings=Settings(send_insecure_nacks=options.insecure_nacks),
-        **queues,
+        **server_options,
         limit=None if options.count is None else MessageLimit(options.count),
         max_sessions=most,
         watch=receiver.watch,
@@ -213,16 +235,12 @@ async def _start(server: SessionServer, hosts: Sequence[str], options: argparse.
         raise CommandError(f"cannot listen on {place}: {reason_of(error)}") from None
 
 
-def _turn(received: MessageReceived) -> int:
-    """Higher priorities first; that of a transactional message is 0, so that sequences keep their order (S49)."""
-    return 0 if received.message.transaction is not None else -received.message.priority
-
-
 class _Receiver:
     """What happens on all sessions."""
 
-    def __init__(self, count: int | None, output: MessageOutput | NotifiedQueues) -> None:
+    def __init__(self, count: int | None, output: MessageOutput | NotifiedQueues, store: str | None) -> None:
         self.received = 0
+        self._store = store
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._count = count
         self._output = output
@@ -237,7 +255,8 @@ class _Receiver:
     async def store(self, received: Sequence[MessageReceived]) -> None:
         """Write messages; an error ends the command, and they are not acknowledged."""
         try:
-            await self._output.write(sorted(received, key=_turn))
+            # A store has them in this order, across calls
+            await self._output.write(received if self._store is not None else sorted(received, key=attrgetter("turn")))
         except (OSError, MsmqWireError, signals.Stopped) as error:
             self._fail(error)
             raise CommandError("the messages are not stored") from error
@@ -331,11 +350,20 @@ class _Receiver:
         elif (
             event.reason in (Disregarded.OLD_SEQUENCE, Disregarded.OUT_OF_ORDER)
             and event.rejects >= _MANY_REJECTS
-            and self._is_first(source, str(queue))
+            and self._is_first(source, str(queue), int(self._store is not None and time.time() // 3600))
         ):
+            remedy = "they are when this command is started again"
+            if self._store is not None and event.reason is Disregarded.OLD_SEQUENCE:
+                remedy = "their sequence is older than one that was received: was the sender restored from a copy?"
+            elif self._store is not None and event.message.transaction is not None:
+                known = event.message.transaction.previous_tx_sequence_number
+                remedy = (
+                    f"the sender has an acknowledgment for numbers up to {known}: msmqwire store skip {self._store} "
+                    f"{source} '{queue}' goes on after them"
+                )
             say(
                 f"{address}: the last {event.rejects} transactional messages of {source} to {queue} were not in order, "
-                "and are not written; they are when this command is started again"
+                f"and are not written; {remedy}"
             )
 
     def _report(self, text: str) -> None:

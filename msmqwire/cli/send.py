@@ -22,6 +22,13 @@ rows. They go to QUEUE, as new messages; options that describe a message are for
 column. Rows that cannot be sent, such as transactional ones, are left out and counted. A row that was
 captured with a signature is sent without it, since it is that of another message.
 
+--transactional --store DIR commits the messages to a store, all of them together, and sends each
+exactly once and in order, also when the command or the receiver is killed: send --store DIR sends
+what is left. It ends when the queue manager has acknowledged their order. --wait final waits until
+an application has received or the queue manager has rejected each; the store has dead letters and a
+journal: msmqwire store dead-letter DIR. A row may have a key: the store takes a second row with a
+key and a queue for the same, so that a command that was killed can be repeated with the same input.
+
 --journal and --dead-letter append rows to a file; send --rows sends them again.
 
 --format makes a body that Windows programs read: xml for the XmlMessageFormatter of .NET, activex
@@ -33,7 +40,9 @@ exit status:
   1  the session was refused, or messages were not acknowledged or answered in time; or wrong usage,
      or a file that cannot be read or written, or with --strict a row that cannot be sent
   2  rows were left out; standard error names and counts them
-  3  with --wait, a message was rejected; standard error has the reason
+  3  with --wait, or of a transactional message: it was rejected or has expired; a row on standard
+     output, or a line on standard error, has the reason
+  4  transactional messages are not acknowledged in time, and stay in the store
 
 examples:
   msmqwire send 'DIRECT=OS:server\private$\orders' --text hello --recoverable --wait reach
@@ -46,14 +55,17 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import os
 import sys
 from collections.abc import AsyncIterator
 from concurrent.futures import CancelledError
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from msmqwire.cli import signals
 from msmqwire.cli.arguments import add_ping, add_quiet, count, input_file, integer, parse_guid, ping_port
+from msmqwire.cli.committing import Committing, opened_store
 from msmqwire.cli.console import CommandError, say
 from msmqwire.cli.enterprise import open_directory
 from msmqwire.cli.message_bodies import FORMATS, body_of_bytes, body_of_text
@@ -65,7 +77,7 @@ from msmqwire.cli.sending import sending
 from msmqwire.errors import EncodeError, counted
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from msmqwire.cli.next_hops import Destination
     from msmqwire.cli.sending import Sending
@@ -88,7 +100,9 @@ _ADMIN_QUEUE = r"DIRECT=TCP:{}\private$\msmqwire_send"
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the options to the parser."""
-    parser.add_argument("name", metavar="QUEUE", help="the queue, such as DIRECT=OS:server\\private$\\orders")
+    parser.add_argument(
+        "name", metavar="QUEUE", nargs="?", help="the queue, such as DIRECT=OS:server\\private$\\orders"
+    )
     content = parser.add_mutually_exclusive_group()
     content.add_argument("--body", metavar="FILE", help="the body is the bytes of this file; - is standard input")
     content.add_argument("--text", metavar="TEXT", help="the body is this text")
@@ -105,8 +119,23 @@ def add(parser: argparse.ArgumentParser) -> None:
     _add_properties(parser)
     parser.add_argument(
         "--wait",
-        choices=tuple(_ACKNOWLEDGMENTS),
-        help="wait for an answer to each message: that it is in its queue, or received from it",
+        choices=(*_ACKNOWLEDGMENTS, "final"),
+        help="wait for an answer to each message: that it is in its queue, or received from it; of transactional ones "
+        "final",
+    )
+    parser.add_argument(
+        "--transactional",
+        action="store_true",
+        help="send to a transactional queue, each message once and in order; needs --store",
+    )
+    parser.add_argument(
+        "--store",
+        metavar="DIR",
+        help="keep the identity of this queue manager and transactional messages in this folder; without QUEUE, send "
+        "what is there",
+    )
+    parser.add_argument(
+        "--each", action="store_true", help="with --transactional --rows: commit each row, not all of them together"
     )
     parser.add_argument("--journal", metavar="FILE", help="append each message that is acknowledged to this file")
     parser.add_argument(
@@ -176,6 +205,12 @@ def _message_identifier(text: str) -> tuple[Any, int]:
 
 def run(options: argparse.Namespace) -> int:
     """Send; the exit status."""
+    if options.transactional and options.store is None:
+        raise CommandError("a transactional message is sent exactly once, which needs a store: --store DIR")
+    if not options.transactional and (options.each or options.wait == "final"):
+        raise CommandError("--each and --wait final are for transactional messages: add --transactional")
+    if options.name is None:
+        return _resume(options)
     if options.rows and options.count is not None:
         raise CommandError("--count repeats one message: leave it out with --rows")
     if not options.rows and (options.strict or options.as_captured):
@@ -192,7 +227,47 @@ def run(options: argparse.Namespace) -> int:
     destination = find_destination(options.name, directory, source=options.source, host=options.host)
     properties = _properties(options)
     body = {} if options.rows else _body(options)
+    if options.transactional:
+        if options.wait not in (None, "final") or options.as_captured or options.journal or options.dead_letter:
+            raise CommandError(
+                "the store has the journal and the dead letters of transactional messages: leave out --journal, "
+                "--dead-letter, --as-captured, --wait reach and --wait receive"
+            )
+        committing = Committing(options, destination, directory)
+        return signals.run_until_stopped(_commit(options, destination, committing, properties, body))
     return signals.run_until_stopped(_send(options, destination, properties, body))
+
+
+def _resume(options: argparse.Namespace) -> int:
+    """Send what is in the store."""
+    if options.store is None or options.transactional:
+        raise CommandError("name the queue, or only the store whose messages are sent again: --store DIR")
+    if options.rows or options.text is not None or options.body is not None:
+        raise CommandError("name the queue of the messages")
+    directory = None if options.directory is None else open_directory(options.directory)
+    return signals.run_until_stopped(Committing(options, None, directory).run())
+
+
+async def _commit(
+    options: argparse.Namespace,
+    destination: Destination,
+    committing: Committing,
+    properties: dict[str, Any],
+    body: dict[str, Any],
+) -> int:
+    """Commit a message or the rows of standard input, and wait until they are acknowledged."""
+    from msmqwire.mqqb import UserMessage
+
+    if not options.rows:
+        make = partial(UserMessage, **destination.address)
+        fields = {**properties, **body}
+        messages = [lambda **identity: make(**{**fields, **identity})] * (options.count or 1)
+        return await committing.run(messages)
+    rows = _Rows(options, destination, properties)
+    status = await committing.run_rows(rows.makers())
+    if rows.left_out and not options.quiet:
+        say(rows.describe().removeprefix(", "))
+    return status or (2 if rows.left_out else 0)
 
 
 def _properties(options: argparse.Namespace) -> dict[str, Any]:
@@ -204,13 +279,13 @@ def _properties(options: argparse.Namespace) -> dict[str, Any]:
         "priority": options.priority,
         "time_to_be_received": options.time_to_be_received,
         "positive_source_journaling": options.journal is not None or None,
-        "negative_source_journaling": options.dead_letter is not None or None,
+        "negative_source_journaling": options.dead_letter is not None or options.wait == "final" or None,
     }
     for name in ("admin_queue", "response_queue"):
         if (queue := getattr(options, name)) is not None:
             fields[name] = queue_of(queue)
     if options.admin_queue is not None:
-        fields |= dict.fromkeys(_ACKNOWLEDGMENTS[options.wait or "receive"], True)
+        fields |= dict.fromkeys(_ACKNOWLEDGMENTS.get(options.wait or "", _ACKNOWLEDGMENTS["receive"]), True)
     if options.correlation_id is not None:
         fields["correlation_guid"], fields["correlation_ordinal"] = options.correlation_id
     if options.extension is not None:
@@ -264,9 +339,20 @@ async def _send(
     }
     rows = _Rows(options, destination, properties)
     total = None if options.rows else options.count or 1
-    with message_progress(total, wanted=not options.quiet) as show:
+    store = None if options.store is None else opened_store(options.store)
+    with (
+        contextlib.nullcontext() if store is None else store,
+        message_progress(total, wanted=not options.quiet) as show,
+    ):
         async with sending(
-            options, destination, show, wait=options.wait or "", write=_write, ping_port=ping_port(options), **copies
+            options,
+            destination,
+            show,
+            wait=options.wait or "",
+            write=_write,
+            ping_port=ping_port(options),
+            store=store,
+            **copies,
         ) as session:
             answers = await _answers(options, session)
             if options.rows:
@@ -339,7 +425,7 @@ class _Rows:
         try:
             row = _row(line)
             has_security = row.get("security_flags") is not None and not self._options.as_captured
-            message = self._message(row, session, answers)
+            message = self._message(row, session.identity(), answers)
         except (ValueError, TypeError, AttributeError) as error:
             return str(error)
         except KeyError as error:
@@ -351,7 +437,35 @@ class _Rows:
         self._without_security += has_security
         return None
 
-    def _message(self, row: dict[str, Any], session: Sending, answers: dict[str, Any]) -> UserMessage:
+    async def makers(self) -> AsyncIterator[tuple[Callable[..., UserMessage], str | None]]:
+        """A function that makes the message of each row from its identity, and the key of the row."""
+        number = 0
+        async for line in _lines():
+            number += 1
+            if not line.strip():
+                continue
+            try:
+                row = _row(line, key=True)
+                key = row.pop("key", None)
+                if key is not None and not isinstance(key, str):
+                    raise ValueError("key: is no text")
+                make = partial(self._committed, {name: row[name] for name in row.keys() - _OF_TRANSACTION})
+                make(**_PROBE)
+            except (ValueError, TypeError, AttributeError) as error:
+                reason = str(error)
+            except KeyError as error:
+                reason = f"{error} is missing"
+            else:
+                yield make, key
+                continue
+            if self._options.strict:
+                raise CommandError(f"standard input: line {number}: {reason}; nothing is committed")
+            self._leave_out(f"msmqwire: standard input: line {number}: {reason}")
+
+    def _committed(self, row: dict[str, Any], **identity: Any) -> UserMessage:
+        return self._message(row, identity, {})
+
+    def _message(self, row: dict[str, Any], identity: dict[str, Any], answers: dict[str, Any]) -> UserMessage:
         """The message of a row: a new one for the queue of the command, or the captured one."""
         from msmqwire.cli.packets import message_of
 
@@ -363,7 +477,7 @@ class _Rows:
             if kept.get("body_encrypted"):
                 raise ValueError("the body is encrypted for its first receiver; --as-captured sends it as it is")
             kept = {name: value for name, value in kept.items() if name not in _OF_CAPTURE}
-            fields = {**self._address, **answers, **session.identity()}
+            fields = {**self._address, **answers, **identity}
         if "body_text" in kept and not {"body", "body_type", "body_type_name"} & kept.keys() and self._options.format:
             fields["body"], fields["body_type"] = body_of_text(str(kept.pop("body_text")), self._options.format)
         defaults = {name: value for name, value in self._properties.items() if name not in kept}
@@ -387,17 +501,18 @@ class _Rows:
         return text
 
 
-def _row(line: bytes) -> dict[str, Any]:
+def _row(line: bytes, *, key: bool = False) -> dict[str, Any]:
     from msmqwire.cli.packets import check_columns, row_of
 
     row = row_of(line)
+    kept = {"key": row.pop("key")} if key and "key" in row else {}
     row.pop("reason", None)  # of a dead letter
     if row.pop("table", "messages") != "messages":
         raise ValueError("only rows of the table messages can be sent")
     check_columns(row, "messages")
     if row.get("fault") or row.get("kind", "user_message") != "user_message":
         raise ValueError("the row is no message that can be sent")
-    return row
+    return {**row, **kept}
 
 
 #: What the session gives each message.
@@ -407,6 +522,15 @@ _OF_SESSION = frozenset(
         *("user_msg_sequence_number", "recoverable_msg_seq_number", "window_size"),
     )
 )
+#: What a transaction gives each message.
+_OF_TRANSACTION = frozenset(
+    (
+        *("tx_sequence_id", "tx_sequence_number", "previous_tx_sequence_number", "first_message", "last_message"),
+        *("final_ack_required", "transaction_id", "connector_queue_manager", "priority", "delivery_mode"),
+    )
+)
+#: Identity for a message that is only checked.
+_PROBE: dict[str, Any] = {"message_id": 1, "sent_time": 1}
 #: What a new message has anew: its identity, its route, and the security of the captured one, which names both.
 _OF_CAPTURE = frozenset(
     (

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from msmqwire.cli.message_copies import MessageCopies
     from msmqwire.cli.next_hops import Destination
     from msmqwire.mqqb import UserMessage
-    from msmqwire.session import Event, MessageReceived
+    from msmqwire.session import Event, MessageReceived, Store
 
 _MOST_LINES = 100  # about messages that were rejected
 _MOST_NAMES = 20  # of messages that were lost
@@ -118,6 +118,7 @@ class Sending:
         # Captured messages of several sources may have the same identifier
         self._sent: dict[int, list[_Sent]] = {}
         self._ordinal = 0
+        self._store: Store | None = connection.get("store")
         self._expired: list[str] = []
         self._lines = 0
         self._changed = asyncio.Event()
@@ -130,7 +131,7 @@ class Sending:
         self._ordinal = self._ordinal % _LARGEST_ORDINAL + 1
         return {
             "source_queue_manager": self.client.identifier,
-            "message_id": self._ordinal,
+            "message_id": self._ordinal if self._store is None else self._store.message_ids.take(),
             "sent_time": int(time.time()),
         }
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import socket
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
+from itertools import zip_longest
 from types import TracebackType
 from typing import NamedTuple, Self
 from uuid import UUID
@@ -21,14 +23,17 @@ from msmqwire.session import (
     CloseReason,
     ConnectionWanted,
     Event,
+    Incoming,
     Initiator,
     MessageDisregarded,
     MessageExpired,
     MessageReceived,
     MessagesAcknowledged,
+    OutgoingSequences,
     SessionClosed,
     SessionState,
     Settings,
+    Store,
 )
 from msmqwire.wire.guids import NIL
 from msmqwire.wire.ports import SESSION_PORT
@@ -72,6 +77,10 @@ class SessionClient:
     handler : callable, optional
         Receives the messages that the peer sends on the session, as that of ``serve`` does; without it they are
         disregarded, as are acknowledgments of transactional messages, which the client does not send (S44).
+    store : Store, optional
+        Keeps the messages of ``commit`` until they are acknowledged, also by a later process; and the identifier.
+    queues : iterable of str
+        Names of queues of the outbox of the store whose messages are sent: see ``resume``.
     ping_port : int, optional
         Send a Ping Request to this UDP port before the first connection of a session, and connect only if the answer
         accepts a session; a retry connects without one ([MS-MQQB] 3.1.5.2.2).
@@ -108,6 +117,8 @@ class SessionClient:
         identifier: UUID | None = None,
         settings: Settings | None = None,
         handler: Callable[[Sequence[MessageReceived]], Awaitable[None]] | None = None,
+        store: Store | None = None,
+        queues: Iterable[str] = (),
         ping_port: int | None = None,
         timeout: float | None = None,
         watch: Callable[[Event], None] | None = None,
@@ -129,10 +140,17 @@ class SessionClient:
         self._acknowledged_at = float("-inf")  # by the clock of the loop
         self._handler = handler
         self._watch = watch
+        self._store = store
+        if store is not None and identifier not in (None, store.identifier):
+            raise ValueError(f"identifier is {identifier}: the store is that of {store.identifier}")
+        self._sequences = None if store is None else OutgoingSequences(store.outbox, queues)
         self._session = Initiator(
-            identifier,
+            identifier if store is None else store.identifier,
             settings=settings,
+            history=None if store is None else store.history(),
             accepts=None if handler else lambda _: False,
+            incoming=None if store is None else Incoming(store, store.message_ids),
+            sequences=self._sequences,
             pinged=ping_port is not None,
         )
         self._pings = 0
@@ -191,6 +209,46 @@ class SessionClient:
         self._changed.set()
         return message_id
 
+    def commit(
+        self,
+        messages: Iterable[Callable[..., mqqb.UserMessage]],
+        keys: Iterable[str | None] = (),
+        *,
+        final: bool = False,
+    ) -> list[int]:
+        """Commit messages of one transaction to the store, and return their MessageIDs; they are sent in this order.
+
+        Each message is a callable that makes it from the fields which identify it, such as
+        ``functools.partial(mqqb.UserMessage, destination_queue=queue, body=b"one")``. A message with a key that the
+        store knows is left out. ``final`` asks for FinalAcks: see ``acknowledged``.
+
+        Raises
+        ------
+        StoreError
+            Nothing is committed.
+        EncodeError
+            A message cannot be written; nothing is committed.
+        """
+        if self._store is None or self._sequences is None:
+            raise RuntimeError("only a client with a store commits messages: net.connect(..., store=Store(DIR))")
+        with self._store.outbox.transaction(final=final) as transaction:
+            for message, key in zip_longest(messages, keys):
+                transaction.add(message, key)
+        self.resume(transaction.queues)
+        return transaction.message_ids
+
+    def resume(self, queues: Iterable[str]) -> None:
+        """Send the messages of the store to queues, by the names that ``Outbox`` has."""
+        assert self._sequences is not None
+        now = asyncio.get_running_loop().time()
+        self._start_with_first_hop()
+        for queue in queues:
+            self._sequences.add(queue, now)
+        self._session.sequences_changed(now)
+        if self._link is not None:
+            self._link.flush_soon()
+        self._changed.set()
+
     async def open(self) -> str:
         """Connect although there is no message, and return the address of this computer on the connection.
 
@@ -216,8 +274,10 @@ class SessionClient:
         if self._task is None:
             self._task = asyncio.create_task(self._run())
 
-    async def acknowledged(self) -> None:
+    async def acknowledged(self, *, final: bool = False) -> None:
         """Wait until all messages are acknowledged, recoverable ones from the store of the queue manager.
+
+        Committed messages are acknowledged by OrderAcks, and with ``final`` by FinalAcks: received or rejected.
 
         Raises
         ------
@@ -228,7 +288,7 @@ class SessionClient:
             The handler calls it: no acknowledgment is read until it returns.
         """
         since = asyncio.get_running_loop().time()
-        while self.unacknowledged:
+        while self.unacknowledged or self._has_committed(final):
             self._check()
             await self._wait(since)
         # A message that expired in send has not been reported yet
@@ -268,6 +328,18 @@ class SessionClient:
             await self.close()
         if kind is None:
             self._raise_error()
+
+    def _has_committed(self, final: bool) -> bool:
+        if self._store is None or self._sequences is None:
+            return False
+        outbox = self._store.outbox
+        for queue in self._sequences.queues:
+            if (row := outbox.sequence(queue)) is not None and row.stopped:
+                raise SessionError(f"{row.name}: {row.stopped}")
+        return any(
+            outbox.has_messages(queue) or (final and outbox.has_messages(queue, final=True))
+            for queue in self._sequences.queues
+        )
 
     def _is_full(self) -> bool:
         outgoing, settings = self._session.outgoing, self._session.settings
@@ -319,11 +391,12 @@ class SessionClient:
 
     async def _wait_for_retry(self) -> None:
         """Wait until the Session Retry Connect Timer expires, which a new message starts if the session is closed."""
-        while (deadline := self._session.next_deadline()) is None and not self._is_closing:
+        loop = asyncio.get_running_loop()
+        while not self._is_closing and ((deadline := self._session.next_deadline()) is None or deadline > loop.time()):
             self._changed.clear()
-            await self._changed.wait()
-        if deadline is not None:
-            await asyncio.sleep(deadline - asyncio.get_running_loop().time())
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout_at(deadline):
+                    await self._changed.wait()
 
     async def _connect(self) -> None:
         loop = asyncio.get_running_loop()
@@ -377,6 +450,10 @@ class SessionClient:
         received = [event for event in events if isinstance(event, MessageReceived)]
         if received and self._handler is not None:
             await self._handler(received)
+        self._session.messages_stored()
+        if self._store is not None:  # an OrderAck is no event
+            self._acknowledged_at = asyncio.get_running_loop().time()
+            self._changed.set()
         self._notify(events)
 
     def _notify(self, events: Sequence[Event]) -> None:

@@ -8,6 +8,7 @@ import os
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
+from msmqwire.errors import StoreError
 from msmqwire.net.connection import MOST_UNSENT, Connection
 from msmqwire.session import CloseReason, Event, Session
 
@@ -117,6 +118,9 @@ class Link:
             del data
             # Timers that waited for these bytes expire now: a steady flow cannot hold them off
             await self._handle([*events, *self._session.handle_deadline(now)])
+        except StoreError as error:
+            self._session.messages_not_stored()
+            self.abort(CloseReason.NOT_STORED, str(error))
         except BaseException:
             self._session.messages_not_stored()
             raise
@@ -129,6 +133,11 @@ class Link:
         if not self._flush_is_due:
             self._flush_is_due = True
             self._loop.call_soon(self._flush)
+
+    def wake(self) -> None:
+        """Send what the session has to send now, and let its timers expire."""
+        if not self._has_ended:
+            self._expire(self._loop.time())
 
     def leave(self) -> None:
         """Close the session; ``run`` then ends. Not while ``lock`` is held by another."""

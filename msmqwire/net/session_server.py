@@ -16,6 +16,7 @@ from uuid import UUID, uuid4
 from msmqwire import mqqb
 from msmqwire.net.connection import MOST_WAITING, Connection, read_buffer
 from msmqwire.net.host_addresses import address_of, addresses_of, bind_all, network_of
+from msmqwire.net.inbox import Inbox
 from msmqwire.net.ping import PingServer
 from msmqwire.net.session_link import Link, reason_of
 from msmqwire.net.socket_errors import error_name
@@ -31,6 +32,7 @@ from msmqwire.session import (
     MessageReceived,
     SessionClosed,
     Settings,
+    Store,
 )
 from msmqwire.wire.ports import SESSION_PORT
 
@@ -65,6 +67,12 @@ class SessionServer:
         Transactional messages are passed on in order, at least once.
     limit : MessageLimit, optional
         After how many messages no more are taken.
+    store : Store, optional
+        Keeps messages until the handler has returned, and what has to outlive the process: the identifier, the order
+        and the history of messages, and acknowledgments. Messages are acknowledged when they are in the store. The
+        handler gets them one page after the other, in the order of the store, and if it raises an exception, the same
+        page again after some seconds; a process that ended before it returned is the only other reason for messages to
+        come twice. Their tokens tell.
     max_sessions, max_sessions_per_address : int
         Further connections take the place of the longest waiting one that has not initialized its session; if there is
         none, they are refused. An IPv6 address counts with its network of 64 bits.
@@ -108,6 +116,7 @@ class SessionServer:
         accepts: Callable[[mqqb.UserMessage], bool] | None = None,
         transactional: Callable[[mqqb.UserMessage], bool | None] | None = None,
         limit: MessageLimit | None = None,
+        store: Store | None = None,
         max_sessions: int = 4096,
         max_sessions_per_address: int = 1024,
         max_incomplete_bytes: int = 512 << 20,
@@ -124,7 +133,17 @@ class SessionServer:
             raise ValueError("max_sessions and max_sessions_per_address are at least 1")
         if max_incomplete_bytes < _LEAST_HELD:
             raise ValueError(f"max_incomplete_bytes is {max_incomplete_bytes}: not at least {_LEAST_HELD}")
+        if store is not None:
+            if identifier not in (None, store.identifier):
+                raise ValueError(f"identifier is {identifier}: the store is that of {store.identifier}")
+            if history is not None:
+                raise ValueError("history is in the store: leave it out")
+            identifier, history = store.identifier, store.history()
+            incoming = Incoming(store, store.message_ids)
+        else:
+            incoming = Incoming() if identifier is None else Incoming.of_known_identifier()
         self.identifier = identifier or uuid4()
+        self._inbox = None if store is None else Inbox(store, handler, limit, self._wake, self._notify_removal)
         self._handler = handler
         self._hosts = hosts
         self._port = port
@@ -135,7 +154,7 @@ class SessionServer:
             history=MessageIDHistory() if history is None else history,
             accepts=accepts,
             transactional=transactional,
-            incoming=Incoming() if identifier is None else Incoming.of_known_identifier(),
+            incoming=incoming,
             limit=limit,
         )
         self._max_sessions = max_sessions
@@ -193,6 +212,8 @@ class SessionServer:
                 each.close()
             raise
         self._listening = opened
+        if self._inbox is not None:
+            self._inbox.start()
         self._accepting = [asyncio.create_task(self._accept_all(each)) for each in opened]
 
     async def answer_pings(self, port: int) -> None:
@@ -221,11 +242,15 @@ class SessionServer:
         try:
             await self._stop_listening()
             async with self._lock:
+                if self._inbox is not None:
+                    await self._inbox.close()
                 for session in self._sessions.values():
                     session.leave()
             if self._sessions:
                 await asyncio.wait([*self._sessions])
         except asyncio.CancelledError:
+            if self._inbox is not None:
+                self._inbox.abort()
             for session in self._sessions.values():
                 session.abort(CloseReason.LOCAL, "closed by this side")
             raise
@@ -321,6 +346,15 @@ class SessionServer:
             )
             self._count_held(largest)
 
+    def _wake(self) -> None:
+        """Let the sessions send the answers to messages that were removed from the store."""
+        for session in self._sessions.values():
+            session.link.wake()
+
+    def _notify_removal(self, event: Event, address: str) -> None:
+        if self._watch is not None:
+            self._watch(event, address)
+
     def _rivals(self, address: str) -> list[_AcceptedSession] | None:
         """The sessions of which one has to make room for another of an address; None if there is room."""
         network = network_of(address)
@@ -406,9 +440,12 @@ class _AcceptedSession:
     async def _handle(self, events: Sequence[Event]) -> None:
         self._server._count_held(self)
         received = [event for event in events if isinstance(event, MessageReceived)]
-        if received:
+        inbox = self._server._inbox
+        if received and inbox is None:
             await self._server._handler(received)
         self.acceptor.messages_stored()
+        if received and inbox is not None:
+            inbox.came()
         self._notify(events)
 
     def _notify(self, events: Sequence[Event]) -> None:

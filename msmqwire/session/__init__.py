@@ -10,6 +10,7 @@ from msmqwire.session.events import (
     Event,
     MessageDisregarded,
     MessageExpired,
+    MessageFinished,
     MessageNotAnswered,
     MessageReceived,
     MessagesAcknowledged,
@@ -18,6 +19,7 @@ from msmqwire.session.events import (
 )
 from msmqwire.session.history import MessageIDHistory
 from msmqwire.session.incoming import (
+    Changes,
     Incoming,
     MemorySequenceStore,
     SequenceKey,
@@ -26,11 +28,14 @@ from msmqwire.session.incoming import (
 )
 from msmqwire.session.initiator import Initiator
 from msmqwire.session.limit import MessageLimit
+from msmqwire.session.outbox import Outbox
 from msmqwire.session.ping import PING_RESPONSE_TIMEOUT, PingClient, answer_ping
 from msmqwire.session.receiving import Receiving
 from msmqwire.session.sending import Sending
+from msmqwire.session.sequences import OutgoingSequences
 from msmqwire.session.session import Session
 from msmqwire.session.settings import LARGEST_PACKET, Settings
+from msmqwire.session.store import InboxMessage, Store
 from msmqwire.session.timers import Timer, Timers
 from msmqwire.session.transitions import SessionState
 
@@ -38,20 +43,25 @@ __all__ = [
     "LARGEST_PACKET",
     "PING_RESPONSE_TIMEOUT",
     "Acceptor",
+    "Changes",
     "CloseReason",
     "ConnectionWanted",
     "Disregarded",
     "Event",
+    "InboxMessage",
     "Incoming",
     "Initiator",
     "MemorySequenceStore",
     "MessageDisregarded",
     "MessageExpired",
+    "MessageFinished",
     "MessageIDHistory",
     "MessageLimit",
     "MessageNotAnswered",
     "MessageReceived",
     "MessagesAcknowledged",
+    "Outbox",
+    "OutgoingSequences",
     "PingClient",
     "Receiving",
     "Sending",
@@ -63,6 +73,7 @@ __all__ = [
     "SessionOpened",
     "SessionState",
     "Settings",
+    "Store",
     "Timer",
     "Timers",
     "answer_ping",

@@ -12,12 +12,12 @@ from msmqwire.errors import EncodeError
 from msmqwire.formatname import DirectName, FormatName, PrivateName
 from msmqwire.session.incoming import SequenceState
 
+ORDER_ACK = 0x00FF
 ACK_REACH_QUEUE, ACK_RECEIVE = 0x0002, 0x4000
-NACK_BAD_DST_Q, NACK_REACH_QUEUE_TIMEOUT = 0x8000, 0x8002
+NACK_BAD_DST_Q, NACK_REACH_QUEUE_TIMEOUT, NACK_Q_EXCEED_QUOTA = 0x8000, 0x8002, 0x8003
 NACK_NOT_TRANSACTIONAL_Q, NACK_NOT_TRANSACTIONAL_MSG = 0x8009, 0x800A
 NACK_RECEIVE_TIMEOUT = 0xC002
 
-_ORDER_ACK = 0x00FF
 _ORDER_QUEUE = 4
 _ORDER_BODY = struct.Struct("<QII20x")
 _FINAL_BODY = struct.Struct("<QII16sI")
@@ -33,7 +33,7 @@ def is_order_queue(queue: FormatName | str | None) -> bool:
 def order_ack(source: UUID, state: SequenceState, address: str) -> mqqb.UserMessage:
     """An OrderAck packet: [MS-MQQB] 2.2.4, S37, S38; ``address`` is that of the peer."""
     body = _ORDER_BODY.pack(state.sequence_id, state.number, state.number - 1)
-    return _order_message(_ORDER_ACK, body, source, address if state.is_direct else "", "express")
+    return _order_message(ORDER_ACK, body, source, address if state.is_direct else "", "express")
 
 
 def final_ack(message: mqqb.UserMessage, message_class: int, address: str) -> mqqb.UserMessage:
@@ -80,6 +80,14 @@ def is_reached_by(queue: FormatName | str | None, queue_manager: UUID, address: 
         return ipaddress.ip_address(queue.address) == ipaddress.ip_address(_plain(address))
     except ValueError:
         return False
+
+
+def answer_on_session(
+    message: mqqb.UserMessage, message_class: int, queue_manager: UUID, address: str
+) -> mqqb.UserMessage | None:
+    """The answer to the administration queue of a message, 3.1.7.15, if the peer of a session has it."""
+    is_reached = is_reached_by(message.admin_queue, queue_manager, address)
+    return administration_ack(message, message_class) if is_reached else None
 
 
 def administration_ack(message: mqqb.UserMessage, message_class: int) -> mqqb.UserMessage | None:

@@ -10,7 +10,7 @@ from msmqwire.formatname import DirectName
 from msmqwire.session import acknowledgments
 from msmqwire.session.events import Disregarded, Event, MessageDisregarded, MessageNotAnswered, MessageReceived
 from msmqwire.session.history import MessageIDHistory
-from msmqwire.session.incoming import Incoming, Order, SequenceKey, SequenceState, after, order_of, sequence_key
+from msmqwire.session.incoming import Changes, Incoming, Order, SequenceKey, after, order_of, sequence_key, token_of
 from msmqwire.session.limit import MessageLimit
 from msmqwire.session.outgoing import FOREVER
 from msmqwire.wire.guids import NIL
@@ -20,6 +20,7 @@ _NACKS = {
     Disregarded.EXPIRED: acknowledgments.NACK_REACH_QUEUE_TIMEOUT,
     Disregarded.NOT_TRANSACTIONAL_QUEUE: acknowledgments.NACK_NOT_TRANSACTIONAL_Q,
     Disregarded.NOT_TRANSACTIONAL_MESSAGE: acknowledgments.NACK_NOT_TRANSACTIONAL_MSG,
+    Disregarded.NO_ROOM: acknowledgments.NACK_Q_EXCEED_QUOTA,
 }
 
 
@@ -71,25 +72,30 @@ class Delivery:
         self._forget()
 
     def _forget(self) -> None:
-        self._received: list[MessageReceived] = []
-        self._sequences: dict[SequenceKey, SequenceState] = {}
+        self._changes = Changes()
+        self._received_size = 0
         self._order_acks: dict[SequenceKey, None] = {}
-        self._answers: list[tuple[mqqb.UserMessage, mqqb.UserMessage]] = []
 
     def stored(self) -> tuple[list[tuple[mqqb.UserMessage, mqqb.UserMessage]], list[SequenceKey]]:
-        """Commit the sequences; the messages with their answers, and the sequences of which an OrderAck is due."""
-        if self._sequences:
-            self._incoming.store.commit(self._sequences)
-        answers, due = self._answers, [*self._order_acks]
+        """Commit what came; messages with the answers that no store keeps, and the sequences whose OrderAck is due.
+
+        Raises
+        ------
+        StoreError
+            It cannot be committed, and nothing may be acknowledged.
+        """
+        changes, due = self._changes, [*self._order_acks]
+        if changes.sequences or changes.received or changes.answers or changes.acknowledgments:
+            self._incoming.store.commit(changes, self.remote_queue_manager)
         self._forget()
-        return answers, due
+        return [] if self._incoming.store.is_durable else changes.answers, due
 
     def not_stored(self) -> None:
         """The messages are lost, and accepted when they come again."""
-        for event in self._received:
+        for event in self._changes.received:
             self._history.forget(event.packet)
         if self._limit is not None:
-            self._limit.remaining += len(self._received)
+            self._limit.remaining += len(self._changes.received)
         self._forget()
 
     def deliver(self, message: mqqb.UserMessage, data: bytes, foreign: bool, now: float) -> None:
@@ -97,18 +103,24 @@ class Delivery:
         if foreign:
             self._disregard(message, Disregarded.OTHER_QUEUE_MANAGER)
         elif acknowledgments.is_order_queue(message.destination_queue):
-            self._disregard(message, Disregarded.ORDER_QUEUE)
+            if self._incoming.store.is_durable:
+                self._changes.acknowledgments.append(message)
+            else:
+                self._disregard(message, Disregarded.ORDER_QUEUE)
         elif message.transaction is not None:
             self._deliver_transactional(message, message.transaction, data)
         elif reason := self._rejection(message):
             self._disregard(message, reason)
-        elif self._has_expired(message):
+        elif has_expired(message, message.time_to_reach_queue, self._wall_clock()):
             self._disregard(message, Disregarded.EXPIRED)  # S19
         # Known from now on, which a message that is not accepted must not be
         elif (first := self._history.first_address(data, now, self._address)) is not None:
             self._events.append(MessageDisregarded(message, Disregarded.DUPLICATE, first))
+        elif self._has_no_room(data):
+            self._history.forget(data)
+            self._disregard(message, Disregarded.NO_ROOM)
         else:
-            self._put(message, data, f"{message.source_queue_manager}:{message.message_id}")
+            self._put(message, data)
 
     def _rejection(self, message: mqqb.UserMessage) -> Disregarded | None:
         """Why a message does not belong into its queue: 3.1.5.8.2, S24."""
@@ -121,36 +133,31 @@ class Delivery:
             return Disregarded.NOT_TRANSACTIONAL_QUEUE
         return None
 
-    def _has_expired(self, message: mqqb.UserMessage) -> bool:
-        lifetime = message.time_to_reach_queue
-        return lifetime != FOREVER and self._age(message) > lifetime
-
-    def _age(self, message: mqqb.UserMessage) -> int:
-        """Seconds since SentTime, by CURRENT_TIME of 3.1.7.1.2, which has whole seconds as SentTime has."""
-        return int(self._wall_clock()) - message.sent_time_seconds
+    def _has_no_room(self, data: bytes) -> bool:
+        return not self._incoming.store.has_room(self._received_size + len(data))
 
     def _deliver_transactional(
         self, message: mqqb.UserMessage, transaction: mqqb.TransactionHeader, data: bytes
     ) -> None:
         """[MS-MQQB] 3.1.5.8.6."""
         key, store = sequence_key(message), self._incoming.store
-        state = self._sequences.get(key) or store.get(key)
+        state = self._changes.sequences.get(key) or store.get(key)
         order = order_of(state, transaction, is_durable=store.is_durable)
-        if order is Order.ACCEPTED and self._has_expired(message):
+        if order is Order.ACCEPTED and has_expired(message, message.time_to_reach_queue, self._wall_clock()):
             # S41: its number is not taken, and its sender says what became of it
             self._events.append(MessageDisregarded(message, Disregarded.EXPIRED))
             return
         is_direct = isinstance(message.destination_queue, DirectName | str)
-        self._sequences[key] = changed = after(state, transaction, order, is_direct=is_direct)
+        self._changes.sequences[key] = changed = after(state, transaction, order, is_direct=is_direct)
         if order is Order.ACCEPTED:
             self._order_acks[key] = None
-            if reason := self._rejection(message):
-                self._answer_finally(message, _NACKS[reason])  # S40
-                self._disregard(message, reason)
+            reason = self._rejection(message) or (Disregarded.NO_ROOM if self._has_no_room(data) else None)
+            if reason is None:
+                self._put(message, data)
             else:
-                source = message.source_queue_manager
-                place = f"{transaction.tx_sequence_id}:{transaction.tx_sequence_number}"
-                self._put(message, data, f"{source}:{message.destination_queue}:{place}")
+                final = acknowledgments.final_ack(message, _NACKS[reason], self._address)
+                self._changes.answers.append((message, final))  # S40
+                self._disregard(message, reason)
             return
         # S35
         is_same = transaction.tx_sequence_id == changed.sequence_id
@@ -163,20 +170,22 @@ class Delivery:
         }[order]
         self._events.append(MessageDisregarded(message, reason, self._address, changed.rejects))
 
-    def _put(self, message: mqqb.UserMessage, data: bytes, token: str) -> None:
+    def _put(self, message: mqqb.UserMessage, data: bytes) -> None:
         """Give a message to the caller, unless its TimeToBeReceived is over."""
         self._answer(message, message.positive_arrival_ack, acknowledgments.ACK_REACH_QUEUE)
-        lifetime = message.time_to_be_received
-        if lifetime != FOREVER and (lifetime == 0 or self._age(message) > lifetime):
+        now = self._wall_clock()
+        if message.time_to_be_received == 0 or has_expired(message, message.time_to_be_received, now):
             self._disregard(message, Disregarded.NOT_RECEIVED_IN_TIME)
             self._answer_removal(message, acknowledgments.NACK_RECEIVE_TIMEOUT)
             return
-        event = MessageReceived(message, data, self._address, self._port, self._wall_clock(), token)
+        event = MessageReceived(message, data, self._address, self._port, now, token_of(message))
         self._events.append(event)
-        self._received.append(event)
+        self._changes.received.append(event)
+        self._received_size += len(data)
         if self._limit is not None:
             self._limit.remaining -= 1
-        self._answer_removal(message, acknowledgments.ACK_RECEIVE)
+        if not self._incoming.store.is_durable:  # a row that is written counts as received (S42)
+            self._answer_removal(message, acknowledgments.ACK_RECEIVE)
 
     def _disregard(self, message: mqqb.UserMessage, reason: Disregarded) -> None:
         """Do not deliver a message, and say so where its sender asks for it (3.1.5.8.2, 3.1.7.1.2)."""
@@ -185,29 +194,48 @@ class Delivery:
             self._answer(message, message.negative_arrival_ack, _NACKS[reason])
 
     def _answer_removal(self, message: mqqb.UserMessage, message_class: int) -> None:
-        """A message leaves its queue: 3.1.7.2; a row that is stored counts as received (S42)."""
-        is_received = message_class == acknowledgments.ACK_RECEIVE
-        asked = message.positive_receive_ack if is_received else message.negative_receive_ack
-        self._answer(message, asked, message_class)
-        if message.transaction is not None and (
-            message.positive_source_journaling
-            or message.negative_source_journaling
-            or message.transaction.final_ack_required
-        ):
-            self._answer_finally(message, message_class)
-
-    def _answer_finally(self, message: mqqb.UserMessage, message_class: int) -> None:
-        self._answers.append((message, acknowledgments.final_ack(message, message_class, self._address)))
+        answers, is_answered = removal_answers(message, message_class, self.remote_queue_manager, self._address)
+        self._changes.answers += [(message, answer) for answer in answers]
+        if not is_answered:
+            self._events.append(MessageNotAnswered(message, message_class))
 
     def _answer(self, message: mqqb.UserMessage, asked: bool | None, message_class: int) -> None:
         """Answer to the administration queue on this session, if it is there: 3.1.7.15."""
         if not asked or message.admin_queue is None:
             return
         answer = None
-        is_secure = message_class != acknowledgments.NACK_BAD_DST_Q or self._sends_insecure_nacks
-        if is_secure and acknowledgments.is_reached_by(message.admin_queue, self.remote_queue_manager, self._address):
-            answer = acknowledgments.administration_ack(message, message_class)
+        if message_class != acknowledgments.NACK_BAD_DST_Q or self._sends_insecure_nacks:
+            answer = acknowledgments.answer_on_session(message, message_class, self.remote_queue_manager, self._address)
         if answer is None:
             self._events.append(MessageNotAnswered(message, message_class))
         else:
-            self._answers.append((message, answer))
+            self._changes.answers.append((message, answer))
+
+
+def has_expired(message: mqqb.UserMessage, lifetime: int, now: float) -> bool:
+    """Whether a lifetime is over, which counts from SentTime: CURRENT_TIME of 3.1.7.1.2 has whole seconds as well."""
+    return lifetime != FOREVER and int(now) - message.sent_time_seconds > lifetime
+
+
+def removal_answers(
+    message: mqqb.UserMessage, message_class: int, queue_manager: UUID, address: str
+) -> tuple[list[mqqb.UserMessage], bool]:
+    """The answers to a message that leaves its queue, 3.1.7.2 and S42, and whether all that it asks for are there.
+
+    ``queue_manager`` and ``address`` are those of the session on which it came.
+    """
+    answers: list[mqqb.UserMessage] = []
+    is_received = message_class == acknowledgments.ACK_RECEIVE
+    asked = message.positive_receive_ack if is_received else message.negative_receive_ack
+    is_answered = True
+    if asked and message.admin_queue is not None:
+        answer = acknowledgments.answer_on_session(message, message_class, queue_manager, address)
+        is_answered = answer is not None
+        answers += [answer] if answer is not None else []
+    if message.transaction is not None and (
+        message.positive_source_journaling
+        or message.negative_source_journaling
+        or message.transaction.final_ack_required
+    ):
+        answers.append(acknowledgments.final_ack(message, message_class, address))
+    return answers, is_answered

@@ -27,6 +27,8 @@ class Disregarded(StrEnum):
     """A transactional message of an earlier sequence than the last accepted (S32)."""
     OUT_OF_ORDER = "out_of_order"
     """A transactional message before which others are missing: the sender sends all of them again (S32)."""
+    NO_ROOM = "no_room"
+    """The messages of the store that are not delivered exceed its quota."""
     ORDER_QUEUE = "order_queue"
     """A message to the order queue: an OrderAck or FinalAck of a message that this side did not send (S44)."""
 
@@ -50,6 +52,8 @@ class CloseReason(StrEnum):
     ACK_WAIT_TIMEOUT = "ack_wait_timeout"
     IDLE = "idle"
     """The Session Cleanup Timer expired."""
+    NOT_STORED = "not_stored"
+    """The messages of the session could not be stored (S34)."""
     MEMORY = "memory"
     """The incomplete packets of all sessions take too much memory, and this session had the most of it."""
 
@@ -91,6 +95,11 @@ class MessageReceived:
     port: int = field(default=0, compare=False)
     received_time: float = field(default=0.0, compare=False)
     token: str = field(default="", compare=False)
+
+    @property
+    def turn(self) -> int:
+        """Sorts messages that come together: higher priorities first, transactional messages as 0 (S49)."""
+        return 0 if self.message.transaction is not None else -self.message.priority
 
 
 @dataclass(frozen=True)
@@ -152,6 +161,23 @@ class MessageExpired:
 
 
 @dataclass(frozen=True)
+class MessageFinished:
+    """A message of a sequence has its FinalAck, or its time is over (S50, S51).
+
+    Attributes
+    ----------
+    message_id, message_class : int
+        MessageClass of the FinalAck, from 0x8000 on a negative one; NACK_REACH_QUEUE_TIMEOUT if its time is over.
+    packet : bytes
+        The message.
+    """
+
+    message_id: int
+    message_class: int
+    packet: bytes
+
+
+@dataclass(frozen=True)
 class SessionClosed:
     """The session is closed: send what ``data_to_send`` still returns, then close the connection.
 
@@ -178,6 +204,7 @@ Event: TypeAlias = (
     | MessageNotAnswered
     | MessagesAcknowledged
     | MessageExpired
+    | MessageFinished
     | SessionClosed
     | ConnectionWanted
 )

@@ -51,6 +51,10 @@ class MessageIDHistory:
             self._cleanup_at = now + self._cleanup_timeout
         return first
 
+    def remember(self, identifier: bytes, address: str) -> None:
+        """Know a message from an earlier process, by the bytes of its SourceQueueManager and MessageID."""
+        self._seen[identifier] = float("-inf"), address
+
     def forget(self, packet: bytes) -> None:
         """Forget a message that could not be stored: it is accepted when it comes again."""
         self._seen.pop(packet[SOURCE_QUEUE_MANAGER] + packet[MESSAGE_ID], None)

@@ -9,13 +9,14 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from typing import NamedTuple, Protocol
 from uuid import UUID
 
 from msmqwire import mqqb
+from msmqwire.session.events import MessageReceived
 from msmqwire.session.outgoing import MessageIDs, OutgoingMessagePosition
 
 _MOST_SEQUENCES = 10_000
@@ -58,8 +59,29 @@ class SequenceState:
     gap: tuple[int, int] | None = None
 
 
+@dataclass
+class Changes:
+    """What the messages of one read change, which is stored as a whole (S34).
+
+    Attributes
+    ----------
+    sequences : dict
+        The new state of each key.
+    received : list of MessageReceived
+    answers : list of tuple
+        Messages with the acknowledgments of them that are messages.
+    acknowledgments : list of mqqb.UserMessage
+        OrderAcks and FinalAcks of messages that this side has sent.
+    """
+
+    sequences: dict[SequenceKey, SequenceState] = field(default_factory=dict)
+    received: list[MessageReceived] = field(default_factory=list)
+    answers: list[tuple[mqqb.UserMessage, mqqb.UserMessage]] = field(default_factory=list)
+    acknowledgments: list[mqqb.UserMessage] = field(default_factory=list)
+
+
 class SequenceStore(Protocol):
-    """Where the states of sequences are kept."""
+    """Where the states of sequences are kept, and with ``is_durable`` all of ``Changes``."""
 
     @property
     def is_durable(self) -> bool:
@@ -68,8 +90,17 @@ class SequenceStore(Protocol):
     def get(self, key: SequenceKey) -> SequenceState | None:
         """The state of a key as it was committed last; None if there is none."""
 
-    def commit(self, changes: Mapping[SequenceKey, SequenceState]) -> None:
-        """Keep new states, all or none."""
+    def commit(self, changes: Changes, queue_manager: UUID) -> None:
+        """Keep what came on a session with a queue manager, all or nothing."""
+
+    def has_room(self, size: int) -> bool:
+        """Whether so many more bytes of messages can be kept."""
+
+    def answers(self, queue_manager: UUID, after: int) -> list[tuple[int, bytes]]:
+        """Rows and packets of the answers to a queue manager that are kept, the first ones after a row."""
+
+    def answered(self, rows: Iterable[int]) -> None:
+        """The peer has acknowledged answers."""
 
 
 class MemorySequenceStore:
@@ -85,13 +116,24 @@ class MemorySequenceStore:
         """The state of a key, if it is known."""
         return self._states.get(key)
 
-    def commit(self, changes: Mapping[SequenceKey, SequenceState]) -> None:
+    def commit(self, changes: Changes, queue_manager: UUID) -> None:
         """Keep new states."""
-        for key, state in changes.items():
+        for key, state in changes.sequences.items():
             self._states[key] = state
             self._states.move_to_end(key)
         while len(self._states) > self._size:
             self._states.popitem(last=False)
+
+    def has_room(self, size: int) -> bool:
+        """Messages are not kept: true."""
+        return True
+
+    def answers(self, queue_manager: UUID, after: int) -> list[tuple[int, bytes]]:
+        """No answers are kept."""
+        return []
+
+    def answered(self, rows: Iterable[int]) -> None:
+        """No answers are kept."""
 
 
 class Order(Enum):
@@ -105,12 +147,25 @@ class Order(Enum):
 
 def sequence_key(message: mqqb.UserMessage) -> SequenceKey:
     """The key of a transactional message. Two spellings of a name are two sequences of the sender."""
+    return SequenceKey(message.source_queue_manager, name_in_key(str(message.destination_queue)))
+
+
+def name_in_key(queue: str) -> str:
+    """A format name as keys have it."""
     # A character whose upper case is several stays as it is: ß and SS are two names
-    upper = ((each.upper(), each) for each in str(message.destination_queue))
+    upper = ((each.upper(), each) for each in queue)
     name = "".join(large if len(large) == 1 else each for large, each in upper)
     if len(name) > _LONGEST_NAME:
         name = hashlib.sha256(name.encode("utf-16-le", "surrogatepass")).hexdigest()
-    return SequenceKey(message.source_queue_manager, name)
+    return name
+
+
+def token_of(message: mqqb.UserMessage) -> str:
+    """What is the same when the message comes again."""
+    source, transaction = message.source_queue_manager, message.transaction
+    if transaction is None:
+        return f"{source}:{message.message_id}"
+    return f"{source}:{message.destination_queue}:{transaction.tx_sequence_id}:{transaction.tx_sequence_number}"
 
 
 def order_of(state: SequenceState | None, transaction: mqqb.TransactionHeader, *, is_durable: bool) -> Order:
@@ -156,12 +211,15 @@ class Incoming:
         For each key whose OrderAck is due the timers of the session of its last message (S36).
     order_acks_sent : dict
         LastOrderAckSendTime of each key.
+    answering : dict
+        For each queue manager the session that sends its stored answers: the one that was opened last (S43).
     """
 
     store: SequenceStore = field(default_factory=MemorySequenceStore)
     message_ids: MessageIDs = field(default_factory=MessageIDs)
     timers: dict[SequenceKey, OrderAckTimers] = field(default_factory=dict)
     order_acks_sent: OrderedDict[SequenceKey, float] = field(default_factory=OrderedDict)
+    answering: dict[UUID, object] = field(default_factory=dict)
     _due: OrderedDict[UUID, dict[SequenceKey, None]] = field(default_factory=OrderedDict)
     _due_count: int = 0
     _unsent: OrderedDict[UUID, list[OutgoingMessagePosition]] = field(default_factory=OrderedDict)

@@ -9,6 +9,8 @@ from uuid import UUID
 from msmqwire import mqqb
 from msmqwire.session.events import CloseReason, ConnectionWanted, Event
 from msmqwire.session.history import MessageIDHistory
+from msmqwire.session.incoming import Incoming
+from msmqwire.session.sequences import OutgoingSequences
 from msmqwire.session.session import Session
 from msmqwire.session.settings import ACK_TIMEOUTS, RECOVERABLE_ACK_TIMEOUTS, Settings
 from msmqwire.session.timers import Timer
@@ -37,6 +39,10 @@ class Initiator(Session):
     settings : Settings, optional
     history, accepts :
         As for ``Acceptor``: messages travel in both directions.
+    incoming : Incoming, optional
+        With a durable store.
+    sequences : OutgoingSequences, optional
+        Transactional messages that the store keeps.
     pinged : bool
         Whether a Ping Request is sent before a connection for which ``pings`` is true: SE is then 0.
     wall_clock : callable
@@ -51,10 +57,20 @@ class Initiator(Session):
         settings: Settings | None = None,
         history: MessageIDHistory | None = None,
         accepts: Callable[[mqqb.UserMessage], bool] | None = None,
+        incoming: Incoming | None = None,
+        sequences: OutgoingSequences | None = None,
         pinged: bool = False,
         wall_clock: Callable[[], float] = time.time,
     ) -> None:
-        super().__init__(identifier, settings=settings, history=history, accepts=accepts, wall_clock=wall_clock)
+        super().__init__(
+            identifier,
+            settings=settings,
+            history=history,
+            accepts=accepts,
+            incoming=incoming,
+            sequences=sequences,
+            wall_clock=wall_clock,
+        )
         self.remote_queue_manager = remote_queue_manager
         self._server_guid = remote_queue_manager
         self._pinged = pinged
@@ -74,6 +90,21 @@ class Initiator(Session):
             self._is_retry = False
             self._wait_for_reconnect(now)
         return message_id
+
+    def sequences_changed(self, now: float) -> None:
+        """There are new messages in the outbox of the sequences: connect at the next deadline, or send them now."""
+        self._take_outcomes(now)
+        if self.state is SessionState.CLOSED and self._has_work:
+            self._is_retry = False
+            self._wait_for_reconnect(now)
+        self._send_waiting(now)
+
+    @property
+    def _has_work(self) -> bool:
+        """Whether a connection is wanted."""
+        return bool(
+            len(self.outgoing) or self._is_wanted or (self._sequences is not None and self._sequences.has_messages)
+        )
 
     def open(self, now: float) -> None:
         """Ask for a connection at the next deadline although no message waits, unless the session is open."""
@@ -128,7 +159,7 @@ class Initiator(Session):
         if self.is_disconnected:
             return
         super()._close(reason, detail, now)
-        if (len(self.outgoing) or self._is_wanted) and reason not in (CloseReason.LOCAL, CloseReason.REFUSED):
+        if self._has_work and reason not in (CloseReason.LOCAL, CloseReason.REFUSED):
             self._is_retry = True
             self._wait_for_reconnect(now)
 
@@ -143,7 +174,7 @@ class Initiator(Session):
         """[MS-MQQB] 3.1.6.1."""
         # There may be no connection until all messages have expired
         self.outgoing.waiting.discard_if(self._remove_if_expired)
-        if self.outgoing.waiting or self._is_wanted:
+        if self._has_work:
             self._events.append(ConnectionWanted())
         else:
             self.state = SessionState.CLOSED

@@ -16,9 +16,11 @@ from msmqwire.session.framing import MESSAGE_ID, SENT_TIME, SOURCE_QUEUE_MANAGER
 FOREVER = 0xFFFFFFFF
 """The TimeToReachQueue of a message that never expires."""
 
+LARGEST_ORDINAL = 0xFFFFFFFF
+"""The largest MessageID."""
+
 _NIL = bytes(16)
 _FLAGS_AT = 2
-_LARGEST_ORDINAL = 0xFFFFFFFF
 _U32 = struct.Struct("<I")
 
 
@@ -27,7 +29,8 @@ class OutgoingMessagePosition:
     """A message of the table: [MS-MQQB] 3.1.1.3.1.2. Whether it is recoverable is kept apart from its number (S9).
 
     ``turn`` orders the messages: a higher priority first (S49), then in the order of ``add``. An acknowledgment is a
-    message of the session itself; a packet of [MS-MQQB] 2.2.4 or 2.2.5 carries no SessionHeader (S38).
+    message of the session itself; a packet of [MS-MQQB] 2.2.4 or 2.2.5 carries no SessionHeader (S38). ``row`` is its
+    place in the store that keeps it, 0 if none does. A message of a sequence ``is_in_outbox``, which sends it again.
     """
 
     turn: tuple[int, int]
@@ -40,6 +43,8 @@ class OutgoingMessagePosition:
     received_session_ack: bool = False
     is_acknowledgment: bool = False
     carries_header: bool = True
+    row: int = 0
+    is_in_outbox: bool = False
 
     def with_session_header(self, header: bytes) -> bytes:
         """The packet with a SessionHeader, which stands after its PacketSize: [MS-MQMQ] 2.2.20.4."""
@@ -62,7 +67,7 @@ class MessageIDs:
 
     def take(self) -> int:
         """The next identifier."""
-        self._last = self._last % _LARGEST_ORDINAL + 1
+        self._last = self._last % LARGEST_ORDINAL + 1
         return self._last
 
     def skip(self, message_id: int) -> None:
@@ -105,6 +110,8 @@ class OutgoingMessageTable:
     waiting : WaitingMessages
     size, acknowledgment_size : int
         Bytes of all messages in the table, and of the acknowledgments among them.
+    answered : list of int
+        Rows of stored acknowledgments that the peer has acknowledged, and the session has not taken from here.
     """
 
     def __init__(self, identifier: UUID, max_packet_size: int, message_ids: MessageIDs | None = None) -> None:
@@ -113,6 +120,7 @@ class OutgoingMessageTable:
         self.awaiting: list[OutgoingMessagePosition] = []
         self.waiting = WaitingMessages()
         self.size = self.acknowledgment_size = 0
+        self.answered: list[int] = []
         self._max_packet_size = max_packet_size
         self._message_ids = MessageIDs() if message_ids is None else message_ids
         self._added = 0
@@ -129,6 +137,10 @@ class OutgoingMessageTable:
     def add_position(self, position: OutgoingMessagePosition) -> None:
         """Add a message in its turn."""
         self.waiting.push(position)
+        self._count(position, 1)
+
+    def add_in_flight(self, position: OutgoingMessagePosition) -> None:
+        """Count a message that is sent at once."""
         self._count(position, 1)
 
     def adopt(self, position: OutgoingMessagePosition) -> None:
@@ -206,5 +218,8 @@ class OutgoingMessageTable:
     def start_session(self) -> None:
         """All messages wait again: [MS-MQQB] 3.1.3.2."""
         for position in self.awaiting:
-            self.waiting.push(position)
+            if position.is_in_outbox:
+                self.remove(position)
+            else:
+                self.waiting.push(position)
         self.awaiting.clear()

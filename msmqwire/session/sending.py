@@ -80,8 +80,10 @@ class Sending:
                 self.unacked_message_count -= 1
                 self.unacked_bytes -= len(position.packet)
             if delete:
-                if not position.is_acknowledgment:
+                if not position.is_acknowledgment and not position.is_in_outbox:
                     deleted.append(position.message_id)
+                elif position.row:
+                    self.outgoing.answered.append(position.row)
                 self.outgoing.remove(position)
             else:
                 kept.append(position)

@@ -20,6 +20,7 @@ from msmqwire.session.events import (
     CloseReason,
     Event,
     MessageExpired,
+    MessageFinished,
     MessageNotAnswered,
     MessagesAcknowledged,
     SessionClosed,
@@ -33,6 +34,7 @@ from msmqwire.session.numbers import on_wire
 from msmqwire.session.outgoing import OutgoingMessagePosition, OutgoingMessageTable
 from msmqwire.session.receiving import Receiving
 from msmqwire.session.sending import Sending
+from msmqwire.session.sequences import OutgoingSequences
 from msmqwire.session.settings import RECOVERABLE_ACK_TIMEOUTS, Settings
 from msmqwire.session.timers import Timer, Timers
 from msmqwire.session.transitions import TRANSITION_OF, Packet, SessionState
@@ -75,6 +77,7 @@ class Session(ABC):
         accepts: Callable[[mqqb.UserMessage], bool] | None = None,
         transactional: Callable[[mqqb.UserMessage], bool | None] | None = None,
         incoming: Incoming | None = None,
+        sequences: OutgoingSequences | None = None,
         limit: MessageLimit | None = None,
         refuses: Callable[[mqqb.EstablishConnection], str | None] | None = None,
         address: str = "",
@@ -86,6 +89,7 @@ class Session(ABC):
         self.history = MessageIDHistory() if history is None else history
         self._window_size = min(self.settings.window_size, MOST_REMEMBERED)
         self.incoming = Incoming() if incoming is None else incoming
+        self._sequences = sequences
         self.outgoing = OutgoingMessageTable(self.identifier, self.settings.max_packet_size, self.incoming.message_ids)
         self.state = SessionState.CLOSED
         self.remote_queue_manager = NIL
@@ -99,6 +103,7 @@ class Session(ABC):
         self._events: list[Event] = []
         self._now = 0.0
         self._order_acks = OrderAckTimers(self.incoming)
+        self._last_answer = 0
         self._delivery = Delivery(
             self._events,
             history=self.history,
@@ -178,9 +183,10 @@ class Session(ABC):
 
         ``-inf``, which is at once, where ``send`` has left events: of a message that has expired.
         """
-        if self._events:
+        if self._events or (self._sequences is not None and self._sequences.outbox.outcomes):
             return float("-inf")
-        expiries = (self.timers.expiry(_TIMERS[closing]), self._order_acks.next_expiry())
+        sequences = None if self._sequences is None else self._sequences.next_deadline(self._now)
+        expiries = (self.timers.expiry(_TIMERS[closing]), self._order_acks.next_expiry(), sequences)
         return min((each for each in expiries if each is not None), default=None)
 
     def handle_deadline(self, now: float, *, closing: bool = True) -> list[Event]:
@@ -194,6 +200,9 @@ class Session(ABC):
             self._send_order_ack(key)
         for timer in self.timers.take_expired(now, _TIMERS[closing]):
             getattr(self, TRANSITION_OF[self.state, timer].method)(now)
+        if self._sequences is not None:
+            self._sequences.handle_deadline(now)
+            self._take_outcomes(now)
         self._send_waiting(now)
         return self._take_events()
 
@@ -219,13 +228,22 @@ class Session(ABC):
         return self._take_events()
 
     def messages_stored(self) -> None:
-        """The messages of all ``MessageReceived`` so far are stored: their acknowledgments may be sent (S34)."""
+        """The messages of all ``MessageReceived`` so far are stored: their acknowledgments may be sent (S34).
+
+        With a durable store of ``Incoming`` this stores them.
+
+        Raises
+        ------
+        StoreError
+            They cannot be stored. Call ``messages_not_stored`` and ``connection_lost`` then.
+        """
         answers, due = self._delivery.stored()
         for message, answer in answers:
             if not self._send_acknowledgment(answer):
                 self._events.append(MessageNotAnswered(message, answer.message_class or 0))
         for key in due:
             self._start_order_ack(key)
+        self._take_outcomes(self._now)
         if self.is_disconnected:
             self._leave_acknowledgments()
         else:
@@ -262,6 +280,9 @@ class Session(ABC):
         self._opened_at = now
         for position in self.incoming.take_unsent(self.remote_queue_manager):
             self.outgoing.adopt(position)
+        self.incoming.answering[self.remote_queue_manager] = self
+        if self._sequences is not None:
+            self._sequences.session_opened(now)
         self._events.append(SessionOpened(self.remote_queue_manager))
 
     @property
@@ -278,6 +299,8 @@ class Session(ABC):
         self.state = SessionState.CLOSED
         self._reader.clear()
         self.outgoing.start_session()
+        if self._sequences is not None:
+            self._sequences.session_lost(now)
         self._events.append(SessionClosed(reason, detail))
 
     def _take_events(self) -> list[Event]:
@@ -364,6 +387,9 @@ class Session(ABC):
             return
         if deleted:
             self._events.append(MessagesAcknowledged(tuple(deleted)))
+        if self.outgoing.answered:
+            self.incoming.store.answered(self.outgoing.answered)
+            self.outgoing.answered.clear()
         if detail := self.receiving.difference(header):
             self._close(CloseReason.UNEXPECTED_PACKET, detail, now)
         elif self.outgoing.awaiting:
@@ -433,9 +459,7 @@ class Session(ABC):
         """Send a message of the session itself, also when this side has just closed it; False if too many wait."""
         if self.outgoing.acknowledgment_size >= _MOST_ACKNOWLEDGMENTS:
             return False
-        position = self.outgoing.position_of(message, self._wall_clock())
-        position.is_acknowledgment = True
-        position.carries_header = message.acknowledged is None
+        position = self._acknowledgment(message)
         if self.is_open or self._is_lost:
             self.outgoing.add_position(position)
             return True
@@ -445,6 +469,12 @@ class Session(ABC):
             self.incoming.leave_unsent(self.remote_queue_manager, [position])
         return True
 
+    def _acknowledgment(self, message: mqqb.UserMessage) -> OutgoingMessagePosition:
+        position = self.outgoing.position_of(message, self._wall_clock())
+        position.is_acknowledgment = True
+        position.carries_header = message.acknowledged is None
+        return position
+
     def _leave_acknowledgments(self) -> None:
         """The session is closed: send OrderAcks that are due if the connection is there, or leave them (S18, S36)."""
         for key in self._order_acks.take():
@@ -452,8 +482,33 @@ class Session(ABC):
                 self.incoming.leave_order_ack(key)
             else:
                 self._send_order_ack(key)
-        unsent = self.outgoing.take_acknowledgments()
-        self.incoming.leave_unsent(self.remote_queue_manager, [each for each in unsent if each.recoverable])
+        unsent = [each for each in self.outgoing.take_acknowledgments() if each.recoverable and not each.row]
+        self.incoming.leave_unsent(self.remote_queue_manager, unsent)
+        if self.incoming.answering.get(self.remote_queue_manager) is self:
+            del self.incoming.answering[self.remote_queue_manager]
+
+    def _take_outcomes(self, now: float) -> None:
+        """Report what became of messages of sequences, and see what is left of them."""
+        if self._sequences is None:
+            return
+        self._sequences.refresh(now)
+        outcomes = self._sequences.outbox.outcomes
+        self._events += [MessageFinished(each.message_id, each.message_class, each.packet) for each in outcomes]
+        outcomes.clear()
+
+    def _take_answers(self) -> None:
+        """Send the stored answers to the peer, which stay stored until the peer acknowledges them (S43)."""
+        while (
+            self.outgoing.acknowledgment_size < _MOST_ACKNOWLEDGMENTS
+            and self.incoming.answering.get(self.remote_queue_manager) is self
+            and (found := self.incoming.store.answers(self.remote_queue_manager, self._last_answer))
+        ):
+            for row, packet in found:
+                answer = mqqb.decode(packet, strict=True, transport="tcp")
+                assert isinstance(answer, mqqb.UserMessage)
+                position = self._acknowledgment(answer)
+                position.row = self._last_answer = row
+                self.outgoing.add_position(position)
 
     def _current_time(self) -> int:
         """CURRENT_TIME: [MS-MQQB] 3.1.7.1.2. It has whole seconds, as SentTime, or a lifetime of 0 would be none."""
@@ -463,10 +518,20 @@ class Session(ABC):
 
     def _send_waiting(self, now: float) -> None:
         """[MS-MQQB] 3.1.7.1 for each message that waits, by priority (S49), as far as the window allows (S4)."""
+        if self.is_open:
+            self._take_answers()
         while self.is_open and self.outgoing.waiting and self.sending.has_room:
             position = self.outgoing.waiting.pop()
             if not self._remove_if_expired(position):
                 self._send_message(position, now)
+        while (
+            self._sequences is not None
+            and self.is_open
+            and self.sending.has_room
+            and (sequenced := self._sequences.next_message(now)) is not None
+        ):
+            self.outgoing.add_in_flight(sequenced)
+            self._send_message(sequenced, now)
 
     def _remove_if_expired(self, position: OutgoingMessagePosition) -> bool:
         """Count a message out that has expired, which was taken from those that wait: 3.1.7.1.2."""

@@ -214,7 +214,7 @@ def test_no_change_is_no_notification() -> None:
         (["--directory", "x"], "--queue-manager GUID"),
         (["--trust", LEDGER], "add --notifications"),
         (["--notifications"], "needs the directory and its queue manager"),
-        (["--notifications", "--queue", "q"], "leave out --queue, --transactional and -o"),
+        (["--notifications", "--queue", "q"], "leave out --queue, --transactional, --store and -o"),
         (["--notifications", "--directory", str(ENTERPRISE), "--queue-manager", ORDERS], "no QueueManager in the"),
     ],
 )

@@ -228,9 +228,11 @@ def _read_user_message(data: bytes) -> UserMessage:
             position += 2 + length + -(2 + length) % 4
         elif flags >> shift & 7:
             position += {2: 4, 3: 4, 5: 16, 6: 20}[flags >> shift & 7]
-    tx_sequence_number = None
+    tx_sequence_number, tx_previous, tx_sequence_id, tx_flags = None, None, (1, 1), 0xC
     if flags & 1 << 20:
-        (tx_sequence_number,) = struct.unpack_from("<12xI4x", data, position)
+        tx_flags, *pair, tx_sequence_number, tx_previous = struct.unpack_from("<5I", data, position)
+        tx_flags &= 0xF  # without the identifier of the transaction
+        tx_sequence_id = pair[0], pair[1]
         position += 20
     properties = struct.unpack_from("<BBH16s9I", data, position)
     label_length, message_class, body_type, size_of_body, extension = (properties[index] for index in (1, 2, 5, 7, 12))
@@ -241,7 +243,7 @@ def _read_user_message(data: bytes) -> UserMessage:
     return UserMessage(
         source, number, data[start : start + size_of_body], flags >> 5 & 3 == 1, queue, address, label, sent_time,
         time_to_reach_queue, body_type, tx_sequence_number, _session_header(data, size) if base_flags & SH else None,
-        time_to_be_received, base_flags & 7, message_class,
+        time_to_be_received, base_flags & 7, message_class, tx_sequence_id, tx_previous, tx_flags,
     )  # fmt: skip
 
 

@@ -50,7 +50,7 @@ def test_pings_of_the_example() -> None:
         SessionAck(SessionHeader(1, 2, 3, 4, 5, 6), refused=True),
         UserMessage(CLIENT, 5, b"body", True, label="label", time_to_reach_queue=6, body_type=31),
         UserMessage(CLIENT, 5, queue="3", queue_manager_address=SERVER, session_header=SessionHeader(1)),
-        UserMessage(CLIENT, 5, b"x", True, tx_sequence_number=9),
+        UserMessage(CLIENT, 5, b"x", True, tx_sequence_number=9, tx_previous=4, tx_sequence_id=(3, 2), tx_flags=6),
     ],
     ids=lambda packet: type(packet).__name__,
 )

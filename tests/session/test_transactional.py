@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from itertools import pairwise, product
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -18,9 +19,9 @@ from msmqwire.session import (
     MessageNotAnswered,
     MessageReceived,
     SequenceKey,
-    SequenceState,
     SessionClosed,
     Settings,
+    Store,
 )
 from msmqwire.session.outgoing import OutgoingMessageTable
 from tests.reference.mqqb_session_packets import (
@@ -376,34 +377,20 @@ def test_states_in_memory_are_limited() -> None:
     assert len(end.delivered) == 10_002
 
 
-class Kept:
-    """A store that survives a session."""
-
-    is_durable = True
-
-    def __init__(self) -> None:
-        self.states: dict[SequenceKey, SequenceState] = {}
-
-    def get(self, key: SequenceKey) -> SequenceState | None:
-        return self.states.get(key)
-
-    def commit(self, changes: Any) -> None:
-        self.states.update(changes)
-
-
-def test_a_durable_store() -> None:
+def test_a_durable_store(tmp_path: Path) -> None:
     """S32: without a state only the first of a sequence is in order; S35: no OrderAck with N = 0."""
-    store = Kept()
-    end = opened(incoming=Incoming(store))
+    store = Store(tmp_path, OWN)
+    end = opened(incoming=Incoming(store, store.message_ids))
     end.give(tx(2, 1))
     assert (end.delivered, end.disregarded) == ([], ["out_of_order"])
     assert order_acks(end.wait(2)) == []
-    (state,) = store.states.values()
+    ((key, state),) = store.sequences()
     assert (state.sequence_id, state.number, state.rejects, state.gap) == (0, 0, 1, (1 << 32 | 1, 1))
     end.give(tx(1), tx(2))
-    (state,) = store.states.values()
+    ((key, state),) = store.sequences()
     assert (state.number, state.rejects) == (2, 0)
-    assert list(store.states) == [SequenceKey(PEER, "DIRECT=TCP:127.0.0.1\\PRIVATE$\\ORDERS")]
+    assert key == SequenceKey(PEER, "DIRECT=TCP:127.0.0.1\\PRIVATE$\\ORDERS")
+    store.close()
 
 
 # --- S24, S40: queues ---

@@ -1,0 +1,589 @@
+"""The transactional messages that a queue manager sends, in its store: S25 to S29, S45, S50, S51 and S53.
+
+A sequence belongs to a queue, by the spelling of its format name. Its messages have numbers from the moment at which
+they are committed, whatever session carries them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import sqlite3
+import struct
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from typing import Any, NamedTuple, Protocol
+from uuid import UUID
+
+from msmqwire import mqqb
+from msmqwire.errors import EncodeError, StoreError
+from msmqwire.session.acknowledgments import NACK_REACH_QUEUE_TIMEOUT, ORDER_ACK
+from msmqwire.session.incoming import name_in_key
+from msmqwire.session.outgoing import FOREVER
+from msmqwire.session.settings import LARGEST_PACKET
+
+_LOG = logging.getLogger(__name__)
+_TEXT = ("utf-8", "surrogatepass")
+_SEQUENCE = "queue, name, sequence_id, next_number, last_ack, queue_manager, stopped"
+_LARGEST_NUMBER = 0xFFFFFFFF
+_LARGEST_ORDINAL = 0xFFFFFFFF
+_TRANSACTION_IDS = 1 << 20
+_MOST_KEYS = 1_000_000
+_PAGE = 256
+_NEGATIVE = 0x8000  # of classes
+_JOURNAL, _DEAD_LETTER, _FINAL = 1, 2, 4  # what the sender wants of a message that is acknowledged
+_MARKED_PREVIOUS = 0xFFFFFFFE  # all its bytes are not 0
+_FLAGS_BEFORE, _LAST_MESSAGE = 16, 1 << 3  # the Flags of a TransactionHeader, before PreviousTxSequenceNumber; LM
+
+OUTBOX_SCHEMA = """
+CREATE TABLE sequence(
+    queue BLOB PRIMARY KEY, name TEXT NOT NULL, sequence_id BLOB NOT NULL UNIQUE, next_number INTEGER NOT NULL,
+    last_ack INTEGER NOT NULL, queue_manager BLOB NOT NULL, stopped TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE outgoing(
+    queue BLOB NOT NULL REFERENCES sequence(queue), number INTEGER NOT NULL, message_id INTEGER NOT NULL UNIQUE,
+    key TEXT, sent_time INTEGER NOT NULL, expires INTEGER, deadline INTEGER, flags INTEGER NOT NULL,
+    previous_at INTEGER NOT NULL, packet BLOB NOT NULL, PRIMARY KEY(queue, number)
+);
+CREATE INDEX outgoing_key ON outgoing(queue, key) WHERE key IS NOT NULL;
+CREATE INDEX outgoing_expires ON outgoing(expires) WHERE expires IS NOT NULL;
+CREATE TABLE awaiting(
+    message_id INTEGER PRIMARY KEY, queue BLOB NOT NULL, sequence_id BLOB NOT NULL, key TEXT, deadline INTEGER,
+    flags INTEGER NOT NULL, packet BLOB NOT NULL
+);
+CREATE INDEX awaiting_key ON awaiting(queue, key) WHERE key IS NOT NULL;
+CREATE TABLE finished(
+    id INTEGER PRIMARY KEY AUTOINCREMENT, is_dead_letter INTEGER NOT NULL, class INTEGER NOT NULL, time REAL NOT NULL,
+    packet BLOB NOT NULL
+);
+CREATE TABLE done_key(
+    id INTEGER PRIMARY KEY AUTOINCREMENT, queue BLOB NOT NULL, key TEXT NOT NULL, class INTEGER NOT NULL,
+    UNIQUE(queue, key)
+);
+"""
+
+
+class OutboxStore(Protocol):
+    """What an outbox needs of the store that it is in: see ``Store``."""
+
+    identifier: UUID
+    database: sqlite3.Connection
+    wall_clock: Callable[[], float]
+
+    @property
+    def message_ids(self) -> ReservedMessageIDs:
+        """The counter of messages."""
+
+    def errors(self) -> AbstractContextManager[None]:
+        """Raise an error of SQLite as a StoreError."""
+
+    def transaction(self) -> AbstractContextManager[sqlite3.Connection]:
+        """All or nothing."""
+
+
+class ReservedMessageIDs(Protocol):
+    """A counter of messages, identifiers of which are reserved on disk."""
+
+    def take(self) -> int:
+        """The next identifier."""
+
+    def reserve(self) -> None:
+        """Reserve identifiers if few are left."""
+
+
+class SequenceRow(NamedTuple):
+    """The sequence of a queue.
+
+    Attributes
+    ----------
+    queue, name : str
+        The format name as keys have it, and as it was given first.
+    sequence_id, next_number, last_ack : int
+        TxSequenceID, the number of the next message, and LastAck.SeqNo.
+    queue_manager : uuid.UUID
+        QueueManagerAddress of the messages.
+    stopped : str
+        Why nothing more is sent; empty if it is not stopped.
+    """
+
+    queue: str
+    name: str
+    sequence_id: int
+    next_number: int
+    last_ack: int
+    queue_manager: UUID
+    stopped: str
+
+
+class OutgoingRow(NamedTuple):
+    """A message that is not acknowledged, with the number of the one before it (S28).
+
+    Attributes
+    ----------
+    number, previous, message_id, previous_at : int
+        ``previous_at`` is the place of PreviousTxSequenceNumber in the packet.
+    expires : int or None
+        When its TimeToReachQueue is over.
+    packet : bytes
+    """
+
+    number: int
+    previous: int
+    message_id: int
+    previous_at: int
+    expires: int | None
+    packet: bytes
+
+
+class Outcome(NamedTuple):
+    """What became of a message at last: a FinalAck has come, or its time is over.
+
+    Attributes
+    ----------
+    message_id : int
+    message_class : int
+        Of the FinalAck, or of what this side says of a message whose time is over.
+    packet : bytes
+    """
+
+    message_id: int
+    message_class: int
+    packet: bytes
+
+    @property
+    def is_negative(self) -> bool:
+        """Whether the message did not reach an application."""
+        return self.message_class >= _NEGATIVE
+
+
+class OutgoingTransaction:
+    """The messages of one transaction: all are committed, or none.
+
+    Attributes
+    ----------
+    message_ids : list of int
+        Of the messages that were added.
+    skipped : list
+        For each message whose key was known its MessageID, or its ``Outcome`` without a packet if it is finished.
+    """
+
+    def __init__(self, outbox: Outbox, database: sqlite3.Connection, now: int, *, final: bool) -> None:
+        self._outbox = outbox
+        self._database = database
+        self._now = now
+        self._final = final
+        self._sequences: dict[str, SequenceRow] = {}
+        self._last: tuple[str, int, bytearray, int] | None = None
+        self._lifetime: dict[str, int] = {}
+        self._transaction_id = 0
+        self.message_ids: list[int] = []
+        self.skipped: list[Outcome] = []
+
+    def add(self, make: Callable[..., mqqb.UserMessage], key: str | None = None) -> bool:
+        """Add a message; False if one with the key is in the store, or was.
+
+        Parameters
+        ----------
+        make : callable
+            Makes the message; it gets the fields that identify it.
+
+        Raises
+        ------
+        EncodeError
+            It cannot be written, or is too large.
+        StoreError
+            The sequence of its queue is stopped, or has no more numbers.
+        """
+        message = make(**self._fields(0, _LARGEST_NUMBER, 0), message_id=1)
+        plain = mqqb.encode(message)
+        if len(plain) > LARGEST_PACKET:
+            raise EncodeError("PacketSize", f"the packet has {len(plain):,} bytes, more than {LARGEST_PACKET:,}")
+        name = str(message.destination_queue)
+        queue = name_in_key(name)
+        if key is not None and (known := self._outbox.find_key(queue, key)) is not None:
+            self.skipped.append(known)
+            return False
+        marked = mqqb.encode(make(**self._fields(0, _LARGEST_NUMBER, _MARKED_PREVIOUS), message_id=1))
+        previous_at = next(at for at, (one, other) in enumerate(zip(plain, marked, strict=True)) if one != other)
+        # Of all messages of a transaction (S53)
+        self._lifetime = {"time_to_reach_queue": message.time_to_reach_queue}
+        if not self._transaction_id:
+            change = "UPDATE meta SET transaction_id = transaction_id % ? + 1 RETURNING transaction_id"
+            self._transaction_id = self._database.execute(change, (_TRANSACTION_IDS - 1,)).fetchone()[0]
+        sequence = self._sequences.get(queue) or self._outbox.open_sequence(queue, name, message.queue_manager_address)
+        message_id = self._outbox.store.message_ids.take()
+        fields = self._fields(sequence.sequence_id, sequence.next_number, 0) | {"message_id": message_id}
+        packet = bytearray(mqqb.encode(make(**fields)))
+        expires, deadline = self._times_of(message)
+        flags = (
+            _JOURNAL * message.positive_source_journaling
+            | _DEAD_LETTER * message.negative_source_journaling
+            | _FINAL * self._final
+        )
+        self._database.execute(
+            "INSERT INTO outgoing VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                *(queue.encode(*_TEXT), sequence.next_number, message_id, key, self._now, expires, deadline, flags),
+                *(previous_at, packet),
+            ),
+        )
+        self._sequences[queue] = sequence._replace(next_number=sequence.next_number + 1)
+        self._last = queue, sequence.next_number, packet, previous_at
+        self.message_ids.append(message_id)
+        return True
+
+    @property
+    def queues(self) -> list[str]:
+        """The names of the queues of the messages."""
+        return [*self._sequences]
+
+    def finish(self) -> None:
+        """Mark the last message (LM), and write the numbers that were given."""
+        if self._last is None:
+            return
+        queue, number, packet, previous_at = self._last
+        packet[previous_at - _FLAGS_BEFORE] |= _LAST_MESSAGE
+        change = "UPDATE outgoing SET packet = ? WHERE queue = ? AND number = ?"
+        self._database.execute(change, (packet, queue.encode(*_TEXT), number))
+        self._database.executemany(
+            "UPDATE sequence SET next_number = ? WHERE queue = ?",
+            [(each.next_number, queue.encode(*_TEXT)) for queue, each in self._sequences.items()],
+        )
+
+    def _fields(self, sequence_id: int, number: int, previous: int) -> dict[str, Any]:
+        return {
+            "source_queue_manager": self._outbox.store.identifier,
+            "sent_time": self._now,
+            "delivery_mode": "recoverable",
+            "priority": 0,
+            "transaction": mqqb.TransactionHeader(
+                tx_sequence_id=sequence_id,
+                tx_sequence_number=number,
+                previous_tx_sequence_number=previous,
+                first_message=not self.message_ids,
+                final_ack_required=self._final,
+                transaction_id=self._transaction_id,
+            ),
+            **self._lifetime,
+        }
+
+    def _times_of(self, message: mqqb.UserMessage) -> tuple[int | None, int | None]:
+        """When the TimeToReachQueue of a message is over, and both of its lifetimes (S51)."""
+        reach = self._lifetime["time_to_reach_queue"]
+        receive = message.time_to_be_received
+        expires = None if reach == FOREVER else self._now + reach
+        deadline = None if expires is None or receive == FOREVER else max(expires, self._now + receive)
+        return expires, deadline
+
+
+class Outbox:
+    """The messages that are not acknowledged, those that await a FinalAck, and those that are finished.
+
+    Attributes
+    ----------
+    store : OutboxStore
+    outcomes : list of Outcome
+        What was finished since the caller cleared it last.
+    version : int
+        Raised by each change.
+    removed : dict
+        For each queue the lowest number of a message that was removed without an OrderAck, until its sequence takes it.
+    """
+
+    def __init__(self, store: OutboxStore) -> None:
+        self.store = store
+        self.outcomes: list[Outcome] = []
+        self.version = 0
+        self.removed: dict[str, int] = {}
+        with store.errors():
+            self._earlier: int = store.database.execute("SELECT message_id FROM meta").fetchone()[0]
+
+    @contextlib.contextmanager
+    def transaction(self, *, final: bool = False) -> Iterator[OutgoingTransaction]:
+        """Commit the messages that are added in the block, unless it raises an exception (S27).
+
+        ``final`` asks the receiver for a FinalAck of each.
+        """
+        with self.store.transaction() as database:
+            made = OutgoingTransaction(self, database, int(self.store.wall_clock()), final=final)
+            yield made
+            made.finish()
+            self.store.message_ids.reserve()
+        self.version += 1
+
+    # --- Sequences ---
+
+    def queues(self) -> list[SequenceRow]:
+        """The sequences whose messages are not all acknowledged and finished."""
+        with self.store.errors():
+            return [
+                _sequence_of(*found)
+                for found in self.store.database.execute(
+                    f"SELECT {_SEQUENCE} FROM sequence WHERE queue IN (SELECT queue FROM outgoing) "
+                    "OR queue IN (SELECT queue FROM awaiting)"
+                ).fetchall()
+            ]
+
+    def sequence(self, queue: str) -> SequenceRow | None:
+        """The sequence of a queue; None if there has been none."""
+        with self.store.errors():
+            found = self.store.database.execute(
+                f"SELECT {_SEQUENCE} FROM sequence WHERE queue = ?", (queue.encode(*_TEXT),)
+            ).fetchone()
+        return None if found is None else _sequence_of(*found)
+
+    def open_sequence(self, queue: str, name: str, queue_manager: UUID) -> SequenceRow:
+        """The sequence for the next message: a new one if all of the last are acknowledged (S26, S29)."""
+        known = self.sequence(queue)
+        if known is not None and known.stopped:
+            raise StoreError(f"{name}: {known.stopped}")
+        if known is not None and self.has_messages(queue):
+            if known.next_number > _LARGEST_NUMBER:
+                raise StoreError(f"{name}: all numbers of the sequence are used until its messages are acknowledged")
+            return known
+        database = self.store.database
+        time_stamp, ordinal = database.execute("SELECT time_stamp, ordinal FROM meta").fetchone()
+        if ordinal >= _LARGEST_ORDINAL:
+            time_stamp, ordinal = max(int(self.store.wall_clock()), time_stamp + 1), 0
+        ordinal += 1
+        database.execute("UPDATE meta SET time_stamp = ?, ordinal = ?", (time_stamp, ordinal))
+        made = SequenceRow(queue, name, time_stamp << 32 | ordinal, 1, 0, queue_manager, "")
+        database.execute(
+            "INSERT INTO sequence VALUES (?, ?, ?, 1, 0, ?, '') ON CONFLICT DO UPDATE SET name = excluded.name, "
+            "sequence_id = excluded.sequence_id, next_number = 1, last_ack = 0, queue_manager = excluded.queue_manager",
+            (queue.encode(*_TEXT), name, id_column(made.sequence_id), queue_manager.bytes),
+        )
+        return made
+
+    def page(self, queue: str, after: int) -> list[OutgoingRow]:
+        """The first messages of a queue after a number, that are not acknowledged."""
+        with self.store.errors():
+            return [
+                OutgoingRow(*found)
+                for found in self.store.database.execute(
+                    "SELECT number, ifnull((SELECT max(number) FROM outgoing AS earlier "
+                    "WHERE earlier.queue = each.queue AND earlier.number < each.number), "
+                    "(SELECT last_ack FROM sequence WHERE queue = each.queue)), "
+                    "message_id, previous_at, expires, packet FROM outgoing AS each "
+                    "WHERE queue = ? AND number > ? ORDER BY number LIMIT ?",
+                    (queue.encode(*_TEXT), after, _PAGE),
+                ).fetchall()
+            ]
+
+    def has_messages(self, queue: str, *, final: bool = False) -> bool:
+        """Whether messages to a queue are not acknowledged, or with ``final`` await their FinalAck."""
+        exists = f"SELECT EXISTS (SELECT 1 FROM {'awaiting' if final else 'outgoing'} WHERE queue = ?)"
+        with self.store.errors():
+            return bool(self.store.database.execute(exists, (queue.encode(*_TEXT),)).fetchone()[0])
+
+    def counts(self) -> tuple[int, int]:
+        """How many messages are not acknowledged, and how many await their FinalAck."""
+        with self.store.errors():
+            found: tuple[int, int] = self.store.database.execute(
+                "SELECT (SELECT count(*) FROM outgoing), (SELECT count(*) FROM awaiting)"
+            ).fetchone()
+        return found
+
+    def find_key(self, queue: str, key: str) -> Outcome | None:
+        """What is known of the message with a key: class 0 until it is finished."""
+        parameters = queue.encode(*_TEXT), key
+        for table in ("outgoing", "awaiting"):
+            select = f"SELECT message_id FROM {table} WHERE queue = ? AND key = ?"
+            if (found := self.store.database.execute(select, parameters).fetchone()) is not None:
+                return Outcome(found[0], 0, b"")
+        done = "SELECT class FROM done_key WHERE queue = ? AND key = ?"
+        found = self.store.database.execute(done, parameters).fetchone()
+        return None if found is None else Outcome(0, found[0], b"")
+
+    # --- What comes back ---
+
+    def take(self, message: mqqb.UserMessage, queue_manager: UUID) -> list[Outcome]:
+        """An OrderAck or FinalAck that came on a session with a queue manager, in the transaction of its read."""
+        body = message.acknowledged
+        if body is None:
+            _LOG.warning("a message to the order queue is no acknowledgment, and is disregarded")
+        elif message.message_class == ORDER_ACK:
+            self._take_order_ack(
+                body.acknowledged_tx_sequence_id,
+                body.acknowledged_tx_sequence_number,
+                {queue_manager, message.source_queue_manager},
+                message.source_queue_manager,
+            )
+        elif body.acknowledged_source_queue_manager == self.store.identifier and body.acknowledged_message_id:
+            return self._take_final_ack(
+                message.message_class or 0, body.acknowledged_tx_sequence_id, body.acknowledged_message_id
+            )
+        return []
+
+    def _take_order_ack(self, sequence_id: int, number: int, sources: set[UUID], source: UUID) -> None:
+        """[MS-MQQB] 3.1.5.6, S45."""
+        database = self.store.database
+        found = database.execute(
+            f"SELECT {_SEQUENCE} FROM sequence WHERE sequence_id = ?", (id_column(sequence_id),)
+        ).fetchone()
+        if found is None:
+            _LOG.info("an OrderAck of %s is for no sequence that is open", source)
+            return
+        sequence = _sequence_of(*found)
+        if len(sources) > 1 and source != sequence.queue_manager:
+            _LOG.warning("an OrderAck for %s of %s is disregarded: it is not its receiver", sequence.name, source)
+            return
+        queue = sequence.queue.encode(*_TEXT)
+        if number >= sequence.next_number:
+            stopped = (
+                f"the receiver acknowledged number {number}, and the last one sent is {sequence.next_number - 1}: "
+                "this store is an older copy; msmqwire store restored renumbers its messages"
+            )
+            database.execute("UPDATE sequence SET stopped = ? WHERE queue = ?", (stopped, queue))
+        elif number > sequence.last_ack:
+            upto = queue, number
+            database.execute(
+                "INSERT INTO awaiting SELECT message_id, queue, ?, key, deadline, flags, packet FROM outgoing "
+                "WHERE queue = ? AND number <= ? AND flags > 0",
+                (id_column(sequence_id), *upto),
+            )
+            database.execute(
+                "INSERT OR REPLACE INTO done_key(queue, key, class) SELECT queue, key, 0 FROM outgoing "
+                "WHERE queue = ? AND number <= ? AND flags = 0 AND key IS NOT NULL",
+                upto,
+            )
+            database.execute("DELETE FROM done_key WHERE id <= (SELECT max(id) FROM done_key) - ?", (_MOST_KEYS,))
+            database.execute("DELETE FROM outgoing WHERE queue = ? AND number <= ?", upto)
+            database.execute("UPDATE sequence SET last_ack = ? WHERE queue = ?", (number, queue))
+
+    def _take_final_ack(self, message_class: int, sequence_id: int, message_id: int) -> list[Outcome]:
+        """[MS-MQQB] 3.1.5.7, S51."""
+        database = self.store.database
+        parameters = message_id, id_column(sequence_id)
+        found = database.execute(
+            "SELECT queue, key, flags, packet FROM awaiting WHERE message_id = ?1 AND sequence_id = ?2 UNION ALL "
+            "SELECT outgoing.queue, key, flags, packet FROM outgoing JOIN sequence USING (queue) "
+            "WHERE message_id = ?1 AND sequence_id = ?2",
+            parameters,
+        ).fetchone()
+        return [] if found is None else [self._finish(message_id, message_class, *found)]
+
+    def _finish(
+        self, message_id: int, message_class: int, queue: bytes, key: str | None, flags: int, packet: bytes
+    ) -> Outcome:
+        """Remove a message: to the journal or the dead letters, as it asks."""
+        database = self.store.database
+        for (number,) in database.execute(
+            "DELETE FROM outgoing WHERE message_id = ? RETURNING number", (message_id,)
+        ).fetchall():
+            self._note_removed(queue, number)
+        database.execute("DELETE FROM awaiting WHERE message_id = ?", (message_id,))
+        outcome = Outcome(message_id, message_class, packet)
+        if flags & (_DEAD_LETTER if outcome.is_negative else _JOURNAL):
+            database.execute(
+                "INSERT INTO finished(is_dead_letter, class, time, packet) VALUES (?, ?, ?, ?)",
+                (outcome.is_negative, message_class, self.store.wall_clock(), packet),
+            )
+        if key is not None:
+            kept = message_class if outcome.is_negative else 0
+            database.execute("INSERT OR REPLACE INTO done_key(queue, key, class) VALUES (?, ?, ?)", (queue, key, kept))
+        return outcome
+
+    def _note_removed(self, queue: bytes, number: int) -> None:
+        name = queue.decode(*_TEXT)
+        self.removed[name] = min(self.removed.get(name, number), number)
+
+    def next_expiry(self) -> int | None:
+        """When the first lifetime of a message is over, in seconds since 1970."""
+        with self.store.errors():
+            found: int | None = self.store.database.execute(
+                "SELECT min(expires) FROM (SELECT min(expires) AS expires FROM outgoing UNION ALL "
+                "SELECT min(deadline) FROM awaiting)"
+            ).fetchone()[0]
+        return found
+
+    def expire(self, sent: Callable[[str, int], bool]) -> None:
+        """Remove messages whose time is over (S50, S51).
+
+        ``sent`` says whether this process has sent the message of a queue with a number: it may have been accepted.
+        """
+        now = int(self.store.wall_clock())
+        outcomes: list[Outcome] = []
+        with self.store.transaction() as database:
+            for queue, number, message_id, key, sent_time, expires, flags, packet in database.execute(
+                "SELECT queue, number, message_id, key, sent_time, expires, flags, packet FROM outgoing "
+                "WHERE expires < ?",
+                (now,),
+            ).fetchall():
+                name = queue.decode(*_TEXT)
+                # What an earlier process may have sent counts as sent (S50)
+                if flags and (message_id <= self._earlier or sent(name, number)):
+                    database.execute(
+                        "INSERT INTO awaiting SELECT message_id, queue, (SELECT sequence_id FROM sequence "
+                        "WHERE queue = ?2), key, ?3, flags, packet FROM outgoing WHERE message_id = ?1",
+                        (message_id, queue, 2 * expires - sent_time),
+                    )
+                    database.execute("DELETE FROM outgoing WHERE message_id = ?", (message_id,))
+                    self._note_removed(queue, number)
+                else:
+                    outcomes.append(self._finish(message_id, NACK_REACH_QUEUE_TIMEOUT, queue, key, flags, packet))
+            for message_id, queue, key, flags, packet in database.execute(
+                "SELECT message_id, queue, key, flags, packet FROM awaiting WHERE deadline < ?", (now,)
+            ).fetchall():
+                outcomes.append(self._finish(message_id, NACK_REACH_QUEUE_TIMEOUT, queue, key, flags, packet))
+        self.outcomes += outcomes
+        self.version += 1
+
+    # --- For people ---
+
+    def finished(self, *, dead_letters: bool) -> Iterator[tuple[Outcome, float]]:
+        """The messages of the journal or the dead letters with the time at which they were finished."""
+        with self.store.errors():
+            for message_class, when, packet in self.store.database.execute(
+                "SELECT class, time, packet FROM finished WHERE is_dead_letter = ? ORDER BY id", (dead_letters,)
+            ):
+                yield Outcome(0, message_class, packet), when
+
+    def purge(self, *, dead_letters: bool) -> int:
+        """Delete the messages of the journal or the dead letters; how many there were."""
+        with self.store.transaction() as database:
+            return database.execute("DELETE FROM finished WHERE is_dead_letter = ?", (dead_letters,)).rowcount
+
+
+def renumber(database: sqlite3.Connection, now: int) -> int:
+    """Put the messages of a restored store into new sequences (S52), in a transaction; how many there are."""
+    (known,) = database.execute("SELECT time_stamp FROM meta").fetchone()
+    time_stamp, count = max(now, known + 1), 0
+    queues = database.execute("SELECT queue FROM sequence WHERE queue IN (SELECT queue FROM outgoing)").fetchall()
+    database.execute("UPDATE meta SET time_stamp = ?, ordinal = ?", (time_stamp, len(queues)))
+    for ordinal, (queue,) in enumerate(queues, 1):
+        sequence_id = time_stamp << 32 | ordinal
+        select = "SELECT number, previous_at, packet FROM outgoing WHERE queue = ? ORDER BY number"
+        number = 0
+        for number, (old, previous_at, packet) in enumerate(database.execute(select, (queue,)).fetchall(), 1):
+            place = struct.pack("<QI", sequence_id, number)  # before PreviousTxSequenceNumber
+            packet = packet[: previous_at - len(place)] + place + packet[previous_at:]
+            # No number rises, so that none is there twice
+            change = "UPDATE outgoing SET number = ?, packet = ? WHERE queue = ? AND number = ?"
+            database.execute(change, (number, packet, queue, old))
+        count += number
+        database.execute(
+            "UPDATE sequence SET sequence_id = ?, next_number = ?, last_ack = 0 WHERE queue = ?",
+            (id_column(sequence_id), number + 1, queue),
+        )
+    database.execute("UPDATE sequence SET stopped = ''")
+    return count
+
+
+def id_column(sequence_id: int) -> bytes:
+    """A TxSequenceID, which is above the integers of SQLite from 2038 on."""
+    return sequence_id.to_bytes(8, "big")
+
+
+def _sequence_of(
+    queue: bytes, name: str, sequence_id: bytes, next_number: int, last_ack: int, queue_manager: bytes, stopped: str
+) -> SequenceRow:
+    return SequenceRow(
+        queue.decode(*_TEXT),
+        name,
+        int.from_bytes(sequence_id, "big"),
+        next_number,
+        last_ack,
+        UUID(bytes=queue_manager),
+        stopped,
+    )
