@@ -79,7 +79,7 @@ def test_the_package_imports_its_names_when_they_are_used() -> None:
     assert "msmqwire.mqsd" in imported("import msmqwire; msmqwire.mqsd")
     for name in package.__all__:
         assert getattr(package, name) is not None
-    assert dir(package) == sorted([*package.__all__, "__version__"])
+    assert dir(package) == sorted([*package.__all__, "insight", "spark", "__version__"])
     with pytest.raises(AttributeError, match=r"module 'msmqwire' has no attribute 'mqxx'"):
         _ = package.mqxx
 
