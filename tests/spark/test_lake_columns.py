@@ -18,7 +18,7 @@ from msmqwire.spark.schema import SparkColumn
 from tests.spark.lake_runs import contents, expected, run
 
 FIRST = {"a": 3, "b": 5, "c": 1}
-MODULES = ("accounting", "commit", "schemas", "tasks")
+MODULES = ("accounting", "committing", "schemas", "decoding")
 EXTRA = SparkColumn("extra", "extra", pa.int64())
 
 
