@@ -5,7 +5,7 @@ RUN apt-get update && apt-get install -y --no-install-recommends gcc libc6-dev
 RUN python -m pip install --no-cache-dir uv && python -m venv --without-pip /opt/msmqwire
 WORKDIR /src
 # scipy, fsspec, ldap3 and deltalake are in [routing], [remote], [ldap] and [lake]; Spark, in [spark], needs Java as well
-ARG EXTRAS="tables sql compression net"
+ARG EXTRAS="tables insight compression net"
 # A layer of their own: a change of the sources does not download them again
 COPY pyproject.toml requirements.lock ./
 RUN uv pip install --no-cache --python /opt/msmqwire --constraint requirements.lock --requirement pyproject.toml \

@@ -24,7 +24,7 @@ MISSING = {
     "tables": "msmqwire decode examples/other-site.pcapng",
     "pandas": """python -c 'from msmqwire import capture; capture.read_table("examples/*.pcap").to_pandas()'""",
     "polars": """python -c 'from msmqwire import capture; capture.read_table("examples/*.pcap").to_polars()'""",
-    "sql": "msmqwire sql 'SELECT 1' examples/other-site.pcapng",
+    "insight": "msmqwire sql 'SELECT 1' examples/other-site.pcapng",
     "lake": "msmqwire lake check lake",
     "spark": "msmqwire pipeline examples/other-site.pcapng --lake other",
     "remote": "msmqwire decode http://127.0.0.1:9/day.pcap",
@@ -40,8 +40,6 @@ EXTRAS = {
     "tables": r"""
 test "$(msmqwire decode examples/other-site.pcapng --quiet | wc -l)" = 10
 msmqwire decode examples/other-site.pcapng --quiet -o rows.parquet || test $? = 2
-msmqwire report examples/message-session.pcap --quiet -o report.html
-grep -q '</html>' report.html
 python -m msmqwire.insight.interop interop
 test -s interop/msmq.lua
 """,
@@ -51,7 +49,13 @@ python -c 'from msmqwire.capture import read_table; assert len(read_table("examp
     "polars": r"""
 python -c 'from msmqwire.capture import read_table; assert len(read_table("examples/*.pcap*").to_polars()) == 14'
 """,
-    "sql": "(msmqwire sql 'SELECT count(*) FROM topology' examples/*.pcap* --quiet || test $? = 2) | grep 14",
+    "insight": r"""
+(msmqwire sql 'SELECT count(*) FROM topology' examples/*.pcap* --quiet || test $? = 2) | grep 14
+msmqwire summary examples/message-session.pcap --quiet
+msmqwire detect examples/message-session.pcap --quiet
+msmqwire report examples/message-session.pcap --quiet -o report.html
+grep -q '</html>' report.html
+""",
     "spark": r"""
 msmqwire pipeline examples/*.pcap* --lake lake --quiet || test $? = 2
 python - <<'PROGRAM'
@@ -64,7 +68,7 @@ spark.stop()
 PROGRAM
 """,
     # Reads the lake that the program before has written
-    "lake": "msmqwire lake check lake && (msmqwire summary --lake lake --quiet || test $? = 2)",
+    "lake": "msmqwire lake check lake && msmqwire lake history lake",
     "remote": r"""
 python -m http.server --bind 127.0.0.1 --directory examples 18080 2>/dev/null &
 trap 'kill %1' EXIT
@@ -118,6 +122,10 @@ wait $!
 grep -q hello received.jsonl
 """,
     "receive": "msmqwire receive --port 0 --seconds 0.1 --quiet",
+    "store": r"""
+msmqwire receive --store state --port 0 --seconds 0.1 --quiet
+msmqwire store list state
+""",
     "notify": r"""
 msmqwire receive --notifications --directory examples/enterprise.toml --port 18042 --count 1 --quiet \
     --queue-manager ba000000-0000-4000-8000-0000000000c7 > notified.jsonl &

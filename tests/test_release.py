@@ -18,7 +18,7 @@ def test_version_and_date_are_the_same_everywhere() -> None:
 def test_the_conda_recipe_needs_what_the_package_needs() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     required = [*project["build-system"]["requires"], *project["project"]["dependencies"]]
-    for extra in ("tables", "sql", "lake"):
+    for extra in ("tables", "insight", "lake"):
         declared = project["project"]["optional-dependencies"][extra]
         required += [each for each in declared if not each.startswith("msmqwire[")]
     listed = re.findall(r"^    - (\S+ [<>=\d.,]+)$", (ROOT / "recipe.yaml").read_text("utf-8"), re.MULTILINE)

@@ -350,7 +350,7 @@ class _Receiver:
         elif (
             event.reason in (Disregarded.OLD_SEQUENCE, Disregarded.OUT_OF_ORDER)
             and event.rejects >= _MANY_REJECTS
-            and self._is_first(source, str(queue), int(self._store is not None and time.time() // 3600))
+            and self._is_first(source, str(queue), int(self._store is not None and time.monotonic() // 3600))
         ):
             remedy = "they are when this command is started again"
             if self._store is not None and event.reason is Disregarded.OLD_SEQUENCE:
