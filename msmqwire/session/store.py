@@ -9,6 +9,7 @@ import contextlib
 import logging
 import os
 import sqlite3
+import sys
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -586,8 +587,10 @@ def _opened(directory: Path) -> sqlite3.Connection:
 
 def _refuse_network(directory: Path) -> None:
     """Locks and synchronised writes of network file systems are not reliable."""
+    if sys.platform == "win32":
+        return
     device = directory.stat().st_dev
-    number = f"{os.major(device)}:{os.minor(device)}" if hasattr(os, "major") else ""
+    number = f"{os.major(device)}:{os.minor(device)}"
     with contextlib.suppress(FileNotFoundError):  # only Linux has it
         for line in Path("/proc/self/mountinfo").read_text("utf-8", "replace").splitlines():
             mount, _, kind = line.partition(" - ")
