@@ -404,7 +404,9 @@ def _walk(node: Any, found: Statement, defined: frozenset[str]) -> None:
             found.stars |= _sources(node["from_table"], defined)
         found.aliases |= {each["alias"].lower() for each in node["select_list"]}
     if "function_name" in node:
-        path = [node.get("catalog"), node.get("schema"), node["function_name"]]
+        # Older versions of DuckDB write the schema of its own functions
+        schema = [] if node.get("schema") == "main" else [node.get("catalog"), node.get("schema")]
+        path = [*schema, node["function_name"]]
         found.functions.append(Name(".".join(part for part in path if part), offset if offset < 1 << 63 else -1))
     for name, value in node.items():
         if name == "using_columns":

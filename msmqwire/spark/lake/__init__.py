@@ -25,7 +25,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from msmqwire.errors import LakeError
+from msmqwire.errors import LakeError as LakeError
 
 if TYPE_CHECKING:
     from msmqwire.spark.lake.deleting import delete
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from msmqwire.spark.lake.scanning import batches
 
 __all__ = [
-    "LakeError",
     "acts",
     "batches",
     "check",
