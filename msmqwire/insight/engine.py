@@ -181,7 +181,7 @@ class Engine:
         self._waiting_rows[table] = self._waiting_bytes[table] = 0
         if not waiting:
             return
-        rows: Any = pa.concat_batches(waiting)  # type: ignore[attr-defined]
+        rows = pa.Table.from_batches(waiting)
         names = ", ".join(f'"{name}"' for name in rows.schema.names)
 
         def store(connection: Any) -> None:
