@@ -40,7 +40,7 @@ def texts(folder: Path) -> list[str]:
     return [json.loads(line)["body_text"] for line in path.read_text().splitlines()]
 
 
-@pytest.mark.parametrize(("messages", "kills"), [(300, 3), *long_cases([(10_000, 40)])])
+@pytest.mark.parametrize(("messages", "kills"), [(300, 3), *long_cases([(3_000, 12)])])
 def test_a_receiver_that_is_killed(tmp_path: Path, messages: int, kills: int) -> None:
     """The sender sends again what was not acknowledged: each message is in the file once, and in order."""
     port, chance = free_port(), random.Random(messages)
@@ -104,7 +104,7 @@ def test_list_and_copies(tmp_path: Path) -> None:
 # --- send ---
 
 
-@pytest.mark.parametrize(("messages", "kills"), [(400, 4), *long_cases([(10_000, 60)])])
+@pytest.mark.parametrize(("messages", "kills"), [(400, 4), *long_cases([(3_000, 20)])])
 def test_both_ends_are_killed(tmp_path: Path, messages: int, kills: int) -> None:
     """Through a relay that cuts: the file has each message once and in order, however often either end is killed."""
     port, chance = free_port(), random.Random(messages)
