@@ -707,7 +707,7 @@ cdef Batch prepare(object table, Payloads payloads, object columns, Batch out, t
         batch.own_names = {}
     elif batch.table is not table:
         raise ValueError(f"out= is a batch of {batch.table.name}, not of {table.name}")
-    elif batch.selected != frozenset(names):
+    elif batch.columns != names and batch.selected != frozenset(names):
         raise ValueError(f"out= has the columns {', '.join(batch.columns)}; requested are {', '.join(names)}")
     elif batch.holders:
         raise BufferError("out= is held by an Arrow consumer or an encoder: release it or decode into a new Batch")
