@@ -235,7 +235,7 @@ def test_the_command_is_killed(first: Path, tmp_path: Path) -> None:
     random = Random(1)
     duration = math.inf
     codes: Counter[int] = Counter()
-    for number in range(12):
+    for number in range(24):
         root = Path(shutil.copytree(first, tmp_path / str(number)))
         started = time.monotonic()
         process = subprocess.Popen([*command, str(root)], cwd=ROOT, stdout=subprocess.DEVNULL)
@@ -260,7 +260,7 @@ def test_the_command_is_killed(first: Path, tmp_path: Path) -> None:
 def delete_on_full_disks(first: str, disk: str) -> None:
     """Delete rows of a lake on a file system with so much space left, from none to enough."""
     failed = 0
-    for space in range(0, 1 << 20, 16384):
+    for space in range(0, 1 << 20, 4096):
         root, filler = Path(disk, "lake"), Path(disk, "filler")
         shutil.copytree(first, root)
         left_over = shutil.disk_usage(disk).free
