@@ -439,10 +439,10 @@ class Session(ABC):
     # --- OrderAck and other acknowledgments that are messages: 3.1.6.9, 3.1.7.15, 3.1.7.17 ---
 
     def _take_order_acks(self) -> None:
-        """Send the OrderAcks of sessions that were lost (S36)."""
+        """Send the OrderAcks of sessions that were lost (S36), at once: this session may be lost as soon as those."""
         if self.is_open:
             for key in self.incoming.take_order_acks(self.remote_queue_manager):
-                self._start_order_ack(key)
+                self._send_order_ack(key)
 
     def _start_order_ack(self, key: SequenceKey) -> None:
         if self._order_acks.start(key, self._now, self._opened_at):

@@ -104,7 +104,7 @@ def test_list_and_copies(tmp_path: Path) -> None:
 # --- send ---
 
 
-@pytest.mark.parametrize(("messages", "kills"), [(400, 4)])
+@pytest.mark.parametrize(("messages", "kills"), [(400, 4), *long_cases([(3_000, 20)])])
 def test_both_ends_are_killed(tmp_path: Path, messages: int, kills: int) -> None:
     """Through a relay that cuts: the file has each message once and in order, however often either end is killed."""
     port, chance = free_port(), random.Random(messages)
