@@ -10,8 +10,8 @@
 
 Of a structure the fields that ``Fields`` names are written, in its order; of pointers only the presence, of links and
 hashes nothing, and of memory only the bytes in use: the same place gives the same bytes, wherever reading began.
-``FIELDS`` has all names and sizes: a checkpoint is read where they are the same. The bytes are not trusted: whatever
-they are, nothing is read or written out of bounds.
+``FIELDS`` has all names and sizes: a checkpoint is read where they are the same. The bytes are not trusted: any
+bytes are read within bounds.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize

@@ -285,7 +285,7 @@ def parse_moment(text: str) -> int | timedelta:
     Raises
     ------
     ValueError
-        The text is none of these.
+        The text has another form.
     """
     if distance := _DISTANCE.fullmatch(text):
         return time_ago(float(distance[1]) * _UNITS[distance[2]])

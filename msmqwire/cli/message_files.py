@@ -27,8 +27,8 @@ _OTHERS = "others"
 class MessageOutput:
     """Writes messages as rows of the table ``messages``: to a file for each queue in a directory, or standard output.
 
-    The file of a queue in ``public`` is named by its path, whatever name a message has. With a ``store``, the messages
-    of which it writes, files have each message exactly once: it removes what was written and not counted in the store.
+    The file of a queue in ``public`` has the name of its path, also for messages to its other names. With a ``store``
+    files have each message exactly once: rows that were written and not counted in the store are removed.
 
     Raises
     ------

@@ -23,11 +23,11 @@ column. Rows that cannot be sent, such as transactional ones, are left out and c
 captured with a signature is sent without it, since it is that of another message.
 
 --transactional --store DIR commits the messages to a store, all of them together, and sends each
-exactly once and in order, also when the command or the receiver is killed: send --store DIR sends
-what is left. It ends when the queue manager has acknowledged their order. --wait final waits until
-an application has received or the queue manager has rejected each; the store has dead letters and a
-journal: msmqwire store dead-letter DIR. A row may have a key: the store takes a second row with a
-key and a queue for the same, so that a command that was killed can be repeated with the same input.
+exactly once and in order, also when the command or the receiver is killed: then send --store DIR
+sends the rest. The command ends when the queue manager has acknowledged the order of all messages.
+--wait final waits until an application has received each, or the queue manager has rejected it. The
+store has dead letters and a journal: msmqwire store dead-letter DIR. A row may have a key: a second
+row with the same key and queue is not sent, so that the command can be repeated with the same input.
 
 --journal and --dead-letter append rows to a file; send --rows sends them again.
 
