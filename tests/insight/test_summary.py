@@ -363,3 +363,22 @@ def test_few_rows_with_many_properties_do_not_wait_in_memory(tmp_path: Path) -> 
         most = max(most, sum(each.nbytes for each in summary._engine._waiting[table]))
     assert summary.rows("notifications") == 4000
     assert most < 16 << 20
+
+
+def test_queues_of_the_busiest_pairs() -> None:
+    """Where they are not counted they are null, and none of the busiest pairs is left out for one that comes later."""
+    summary = Summary({"conversations": 200_000})
+    pairs = 100_002
+    for table, batch in read_tables(EXAMPLES, columns=summary.columns, guid="binary"):
+        if table == "messages" and not summary.rows("messages"):
+            rows = batch.take(pa.array([0] * pairs))
+            at = rows.schema.get_field_index("src")
+            senders = pa.array([None, *(f"10.{n >> 16}.{n >> 8 & 255}.{n & 255}" for n in range(1, pairs))])
+            rows = rows.set_column(at, "src", senders)
+            at = rows.schema.get_field_index("frame")
+            summary.add("messages", rows.set_column(at, "frame", pa.array(range(1, pairs + 1), pa.uint64())))
+    found = summary.section("conversations").sort_by("first_seen")
+    counts = {row["frames"][0]["frame"]: row["queue_count"] for row in found.to_pylist()}
+    assert len(counts) == pairs
+    assert {frame for frame, count in counts.items() if count is None} == {100_001, 100_002}
+    assert {counts[frame] for frame in range(1, 100_001)} == {1}
