@@ -26,7 +26,7 @@ cdef class WirePacket:
 
     cdef tuple payload(self):
         """The bytes that the packet shows, and the options with which ``decode_batch`` reads them."""
-        raise NotImplementedError
+        raise NotImplementedError  # the packets of each protocol have theirs
 
     def _parts(self):
         """The keywords that build it, with their values."""
