@@ -238,27 +238,6 @@ class Capture(ClosingIterator[Block]):
             raise RuntimeError("a capture without files has no checkpoint")
         return self._part.checkpoint_of(self._last, self._streams, at_end=self._to_end)
 
-    def finish(self) -> None:
-        """Take the capture for ended, though it may grow: more blocks follow, of what waits for the bytes after it.
-
-        Call it after the last block of a file read with ``final=False``. All blocks and ``stats`` are then those of
-        ``final=True``; ``checkpoint``, called before, is where reading resumes when the file has grown.
-
-        Raises
-        ------
-        CaptureError
-            The file ends inside its header.
-        RuntimeError
-            There may be more blocks, or the capture has ended.
-        """
-        if not self._exhausted or self._last is None or self._to_end:
-            raise RuntimeError("only a capture that may grow can be finished, after its last block was read")
-        reader = self._last
-        reader.end_here()
-        self.stats.bytes_read += reader.end - reader.place
-        self._part.finishes = self._to_end = True
-        self._reader = reader
-
     def check_process(self) -> None:
         """Refuse to read in a forked process: it shares the offset of the open file, and each would miss rows."""
         if os.getpid() != self._process:

@@ -113,11 +113,6 @@ class TablesReader(ClosingIterator[tuple[str, "pa.RecordBatch"]]):
         """The place where reading ended, after the last record batch: as ``Capture.checkpoint``."""
         return self._capture.checkpoint()
 
-    def finish(self) -> None:
-        """Take a capture that may grow for ended: as ``Capture.finish``."""
-        self._capture.finish()
-        self._calls = OrderedCalls(self._jobs, 2 * self._jobs)
-
     def rows_of(self, block: Block) -> list[tuple[str, pa.RecordBatch]]:
         """The rows of a block, to which a subclass may add columns; called in a thread where there are several jobs."""
         if len(self.tables) == 1:

@@ -163,17 +163,6 @@ cdef class FileReader:
             block = self.next_rows()
         return block
 
-    def end_here(self) -> None:
-        """Take the bytes that were read of a growing file for all of it; ``next_block`` has the rows of its end.
-
-        CaptureError if they are no complete file header.
-        """
-        if not self.offset and self.carried < <size_t>PCAP_HEADER:
-            raise not_a_capture(self.name, self.front)
-        self.growing = self.paused = False
-        self.last = True
-        self.size = self.end
-
     def pass_to(self, uint64_t limit) -> bool:
         """Read up to the first record that begins at ``limit`` or later and drop the rows; false at the end."""
         self.limit = limit
