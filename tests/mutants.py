@@ -82,6 +82,32 @@ class Mutant(NamedTuple):
         before, after = (each.decode().splitlines()[number].strip() for each in (source, self.apply(source)))
         return before, after
 
+    def kind(self) -> tuple[str, str, str]:
+        """The path, the function and the change of the mutant, by which an entry of ``mutants.toml`` explains it."""
+        source = (ROOT / self.path).read_bytes()
+        function = function_at(self.path, source.count(b"\n", 0, self.start) + 1)
+        before = "..." if self.text in ("pass", "return None") else source[self.start : self.end].decode()
+        return self.path, function, f"{before} -> {self.text.strip()}".strip()
+
+
+def function_at(path: str, line: int) -> str:
+    """The function or class with a line, the classes around it before a point; empty in the module itself."""
+    if not path.endswith(".py"):
+        return next((name for name, first, after in kernels(ROOT / path) if first <= line < after), "")
+    around = [
+        node
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+        and node.lineno <= line <= (node.end_lineno or 0)
+    ]
+    return ".".join(node.name for node in sorted(around, key=lambda node: node.lineno))
+
+
+@cache
+def parsed(path: str) -> ast.Module:
+    """The syntax tree of a module."""
+    return ast.parse((ROOT / path).read_bytes())
+
 
 # --- where a change is possible ---
 
@@ -200,13 +226,12 @@ def sample(seed: int, python: int, kernel: int, only: str, *, every: bool) -> li
     """Choose mutants: a package after the other, and in each any line, at most once; or every mutant."""
     rng = random.Random(seed)
     chosen: list[Mutant] = []
-    kinds = ((python, ("*.py",), python_mutants), (kernel, ("*.pyx", "*.pxd"), kernel_mutants))
-    for count, patterns, mutants_of in kinds:
+    for count, patterns in ((python, ("*.py",)), (kernel, ("*.pyx", "*.pxd"))):
         packages: dict[str, list[Mutant]] = defaultdict(list)
         for path in sorted(path for pattern in patterns for path in ROOT.glob(f"msmqwire/**/{pattern}")):
             name = str(path.relative_to(ROOT))
             lines: dict[str, list[Mutant]] = defaultdict(list)
-            for mutant in mutants_of(name, path.read_bytes()) if re.search(only, name) else ():
+            for mutant in mutants_of(name) if re.search(only, name) else ():
                 lines[mutant.lines()[0]].append(mutant)
             for of_line in lines.values():
                 for mutant in of_line if every else [rng.choice(of_line)]:
@@ -310,14 +335,25 @@ def run_all(mutants: list[Mutant], jobs: int) -> Iterator[tuple[Mutant, bool]]:
                 raise RuntimeError(f"tests of {mutant.package} fail without a mutant: its results mean nothing")
 
 
+def entries() -> list[dict[str, str]]:
+    """The survivors that ``mutants.toml`` explains."""
+    found: list[dict[str, str]] = tomllib.loads(EXPLAINED.read_text("utf-8"))["survivor"]
+    return found
+
+
+def mutants_of(path: str) -> Iterator[Mutant]:
+    """Every mutant of a file of the package."""
+    make = python_mutants if path.endswith(".py") else kernel_mutants
+    return make(path, (ROOT / path).read_bytes())
+
+
 def report(results: Iterable[tuple[Mutant, bool]], record: Path | None) -> int:
     """Print each result; return the number of survivors that no entry of the list explains."""
-    entries = tomllib.loads(EXPLAINED.read_text("utf-8"))["survivor"]
-    explained = {(entry["path"], entry["line"], entry["mutant"]) for entry in entries}
+    explained = {(entry["path"], entry["function"], entry["change"]) for entry in entries()}
     kept, unexplained, total = [], 0, 0
     for mutant, survived in results:
         before, after = mutant.lines()
-        missed = survived and (mutant.path, before, after) not in explained
+        missed = survived and mutant.kind() not in explained
         result = "SURVIVED" if missed else "explained" if survived else "killed"
         print(f"{result:9}  {mutant.path}\n             {before}\n             {after}", flush=True)
         kept.append({"survived": survived, "mutant": mutant})
