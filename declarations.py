@@ -113,7 +113,9 @@ def kinds(module: ModuleType) -> Iterator[str]:
 
     names = [TYPE_NAMES.get(kind, "VT_NONE").replace("|VT", "") for kind in module.KINDS]
     members = [*(name.replace("VT_", "KIND_") for name in names), "KIND_COUNT"]
-    yield from enumeration("Kind", members, "The types of values: fixed sizes, values that begin with a count, texts")
+    yield from enumeration(
+        "ValueKind", members, "The types of values: fixed sizes, values that begin with a count, texts"
+    )
 
 
 def members(module: ModuleType) -> Iterator[str]:

@@ -216,7 +216,7 @@ class CaptureFormatError(CaptureError, ValueError):
 
 
 class CaptureReadError(CaptureError, OSError):
-    """A capture cannot be read to its end: it has changed, is too short, or its file cannot be read as it is."""
+    """A capture cannot be read to its end: it has changed, is too short, or its file cannot be read."""
 
 
 class LakeError(MsmqWireError):

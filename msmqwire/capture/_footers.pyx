@@ -8,7 +8,7 @@ from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 
 # Types of the compact protocol; a boolean field has its value in the type
-cdef enum Kind:
+cdef enum CompactType:
     END
     TRUE
     FALSE
@@ -36,7 +36,7 @@ cdef enum:
 
 
 cdef inline bint is_offset(int64_t path) noexcept:
-    """Whether a field of a RowGroup, or of ColumnChunk and ColumnMetaData in it, is an offset in the file."""
+    """Return True if a field of a RowGroup, or of ColumnChunk and ColumnMetaData in it, is an offset in the file."""
     return path in (
         5, COLUMN | 2, COLUMN | 4, COLUMN | 6, COLUMN_METADATA | 9, COLUMN_METADATA | 10, COLUMN_METADATA | 11,
         COLUMN_METADATA | 14,

@@ -1,6 +1,6 @@
 """The state of a reader as bytes: its place in its file, open TCP streams, IP datagrams in fragments.
 
-    reader:      Place, then Numbered for each packet that has a number, then Interface for each interface
+    reader:      FilePlace, then Numbered for each packet that has a number, then Interface for each interface
     streams:     count u32, then each flow, the oldest first: Flow, part of a BaseHeader and the Origin of each byte, or
                  part of a packet; Run; pieces, those of a SYN that was not answered: Piece and its bytes
     connections: count u32, then Connection for each, the oldest first
@@ -58,7 +58,7 @@ cdef uint64_t POSITIONS_END = <uint64_t>1 << 62
 
 
 # Where a reader is in its file.
-cdef struct Place:
+cdef struct FilePlace:
     uint16_t front          # bytes of the front of the file, and their CRC-32
     uint32_t front_checksum
     bint searching
@@ -136,7 +136,7 @@ cdef Fields fields_of(str structure, void* example):
 
 
 # Structures whose fields are where those of all are
-cdef Place a_place
+cdef FilePlace a_place
 cdef Numbered a_numbered
 cdef Interface a_interface
 cdef SavedFlow a_flow
@@ -148,7 +148,7 @@ cdef Datagram a_datagram
 cdef Arrival a_arrival
 cdef Repeat a_repeat
 
-cdef Fields PLACE = fields_of("Place", &a_place)
+cdef Fields PLACE = fields_of("FilePlace", &a_place)
 PLACE.add("front", &a_place.front, sizeof(a_place.front))
 PLACE.add("front_checksum", &a_place.front_checksum, sizeof(a_place.front_checksum))
 PLACE.add("searching", &a_place.searching, sizeof(a_place.searching))
@@ -265,7 +265,7 @@ def reader_state(FileReader reader) -> bytes:
     cdef bytes front = reader.front[:reader.next_record()]  # which will not change, even where the file grows
     cdef const Numbered* numbered = reader.section.numbered
     cdef list parts = []
-    cdef Place place
+    cdef FilePlace place
     cdef size_t i
     place.front, place.front_checksum = <uint16_t>len(front), crc32(front)
     place.searching, place.lost_from = reader.searching, reader.lost_from if reader.searching else 0
@@ -290,7 +290,7 @@ def resume_reader(FileReader reader, seek: Callable[[int], None], uint64_t place
     cdef Cursor cursor = cursor_over(state, <size_t>len(state))
     cdef Interface* interfaces
     cdef Numbered numbered
-    cdef Place saved
+    cdef FilePlace saved
     cdef size_t i
     PLACE.restore(&cursor, &saved)
     if remaining(&cursor) != saved.numbered * NUMBERED.size + saved.interfaces * INTERFACE.size:
@@ -324,7 +324,7 @@ def resume_at_end(FileReader reader, uint64_t place, uint64_t frames) -> None:
 cdef int move_to(FileReader reader, uint64_t place, uint64_t frames) except -1:
     reader.stats.bytes_read -= reader.end
     reader.end = reader.offset = place
-    reader.counts.frames = reader.settled = frames
+    reader.counts.frames = reader.added_frames = frames
     return 0
 
 
@@ -337,7 +337,7 @@ def stop_at(FileReader reader, uint64_t place, bytes state) -> None:
         The state is malformed.
     """
     cdef Cursor cursor = cursor_over(state, <size_t>len(state))
-    cdef Place saved
+    cdef FilePlace saved
     PLACE.restore(&cursor, &saved)
     reader.limit = place
     reader.search_ends = saved.searching
@@ -575,7 +575,7 @@ cdef bint is_family(uint16_t family) noexcept:
 
 
 cdef bint is_possible(const SavedFlow* saved) noexcept:
-    """Whether a flow could be, as far as memory depends on it."""
+    """Return True if a flow could be, as far as memory depends on it."""
     cdef const Flow* flow = &saved.flow
     if not is_family(family_of(&flow.endpoints)) or max(flow.position, flow.end) >= POSITIONS_END:
         return False

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from msmqwire.columns._batch import gathered
+from msmqwire.columns._batch import take
 from msmqwire.columns.arrow_arrays import integers, strings
 from msmqwire.mqqb.message.schema import SENDER_ID_TYPES
 from msmqwire.notification import judgement
@@ -54,7 +54,7 @@ def judged_columns(
     if not wanted:
         return {}
     type_, has_type = messages["sender_id_type"][rows], messages.is_valid("sender_id_type")[rows]
-    ends, data = gathered(messages["security_id"], rows)
+    ends, data = take(messages["security_id"], rows)
     has_id = messages.is_valid("security_id")[rows]
     of_message = np.repeat(np.arange(len(rows)), np.diff(batch.messages))
     columns: dict[str, Any] = {}

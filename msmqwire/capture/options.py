@@ -427,7 +427,7 @@ def _names(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def _ports_by_transport(ports: Ports) -> dict[str, frozenset[int]]:
-    """The ports of each transport; ports without a transport are those of all."""
+    """Return the ports of each transport; a port without a transport is read on each of them."""
     if not isinstance(ports, Mapping):
         found = dict.fromkeys(TRANSPORTS, frozenset(ports))
     else:

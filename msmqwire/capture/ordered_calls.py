@@ -27,19 +27,19 @@ class OrderedCalls:
 
     @property
     def is_full(self) -> bool:
-        """Whether as many calls wait as may."""
+        """True if as many calls wait as may."""
         return len(self._waiting) >= self._most
 
     def submit(self, handle: Callable[[Result], object], function: Callable[..., Result], *arguments: Any) -> None:
-        """Call the function in a thread; ``handle`` is called with the result, after those of earlier calls."""
+        """Call the function in a thread, then ``handle`` with its result, in the order of the calls."""
         if self._threads is None:
             handle(function(*arguments))
             return
         while self.is_full:
-            self.settle()
+            self.handle_oldest()
         self._waiting.append((self._threads.submit(function, *arguments), handle))
 
-    def settle(self) -> None:
+    def handle_oldest(self) -> None:
         """Handle the result of the oldest call that waits; raises what the call raised."""
         future, handle = self._waiting.popleft()
         handle(future.result())
@@ -47,7 +47,7 @@ class OrderedCalls:
     def finish(self) -> None:
         """Handle all results."""
         while self._waiting:
-            self.settle()
+            self.handle_oldest()
 
     def close(self) -> None:
         """Drop the calls that have not begun, and wait for the others; nothing can be submitted after that."""

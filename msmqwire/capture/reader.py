@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 from msmqwire.capture._state import resume_at_end, resume_reader, stop_at
+from msmqwire.capture.capture_range import CaptureRange
 from msmqwire.capture.checkpoint import Checkpoint
 from msmqwire.capture.files._blocks import Block, Pool
 from msmqwire.capture.files._captured import CapturedFramesReader
@@ -17,7 +18,6 @@ from msmqwire.capture.files.listing import STANDARD_INPUT
 from msmqwire.capture.files.sources import CapturedFrames, OpenFile, Source, UnopenedFile, files_of
 from msmqwire.capture.frames._selection import PayloadSelection
 from msmqwire.capture.options import DEFAULT_PACKETS, ReadKeywords, ReadOptions
-from msmqwire.capture.parts import Part
 from msmqwire.capture.schema import CAPTURE, DEFAULT_PORTS, FRAMES, TRANSPORTS
 from msmqwire.capture.stats import CaptureStats
 from msmqwire.capture.tcp._packets import PACKET_KINDS
@@ -56,7 +56,7 @@ class ClosingIterator(Iterator[Item]):
         return self
 
     def _has_ended(self) -> bool:
-        """Whether there is nothing more: all was read, or the reader was closed."""
+        """Return True if there is nothing more: all was read, or the reader was closed."""
         return self._inner._has_ended()
 
     def close(self) -> None:
@@ -179,7 +179,7 @@ class Capture(ClosingIterator[Block]):
         # Rows of FRAMES do not depend on the streams, so any checkpoint will do
         reassembles = table is not FRAMES
         reading = [sorted(ports[name]) for name in TRANSPORTS], kinds, options.limits, options.copies
-        self._part = Part(
+        self._part = CaptureRange(
             options.resume, options.stop, final=options.final, reading=repr(reading) if reassembles else None
         )
         self._files = self._part.files(list(files_of(source, options.storage_options)))
@@ -207,7 +207,7 @@ class Capture(ClosingIterator[Block]):
         return self._reader is None and not (self._exhausted and self._last is None)
 
     def is_ready(self) -> bool:
-        """Whether the file that is being read is no pipe, or one that has data."""
+        """Return True if the file that is being read is no pipe, or one that has data."""
         return not isinstance(self._file, OpenFile) or self._file.ready()
 
     def close(self) -> None:

@@ -27,7 +27,7 @@ def add_counts(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, in
 
 
 def described_faults(what: str, faults: Mapping[str, int]) -> list[str]:
-    """How many payloads or messages have faults, by code, in one line; none if there are none.
+    """Yield one line with the number of payloads or messages with faults, by code; no line without faults.
 
     Codes of equal counts are in alphabetical order, since threads count them in any order.
     """
@@ -186,7 +186,7 @@ class FrameCounts:
 
     @property
     def nothing_read(self) -> bool:
-        """Whether encapsulations that are not read are why there is nothing: they may have had all of it."""
+        """True if encapsulations that are not read are why there is nothing: they may have had all of it."""
         return bool(self.unsupported_encapsulations) and not (self.payloads or self.segments)
 
     def describe_losses(self) -> list[str]:
@@ -337,7 +337,7 @@ class CaptureStats(FrameCounts):
     def report(
         self, rows: Mapping[str, int], faults: Mapping[str, int], *, encrypted: int = 0, unread: int = 0
     ) -> Iterator[str]:
-        """As ``FrameCounts.report``, and which streams of MSMQ were not read."""
+        """Yield the lines of ``FrameCounts.report``, and those of copies and of MSMQ that was not read."""
         yield from super().report(rows, faults, encrypted=encrypted, unread=unread)
         if self.copies:
             yield (

@@ -27,7 +27,7 @@ from msmqwire.capture.tcp._connections import decode_connections
 from msmqwire.capture.tcp._packets import PACKET_KINDS
 from msmqwire.capture.unrecognized import CAPTURED_MESSAGES, UNRECOGNIZED, unrecognized_columns
 from msmqwire.columns import Batch, Payloads, Table
-from msmqwire.columns._batch import joined, take_rows
+from msmqwire.columns._batch import concat_columns, take_rows
 from msmqwire.columns.schema import GuidForm
 from msmqwire.notification import judgement
 from msmqwire.notification.schema import CAPTURED_NOTIFICATIONS
@@ -64,7 +64,7 @@ class TableKind:
         The kinds of packets in TCP streams among them.
     takes_transport : bool
         ``decode_batch`` has the argument ``transport``.
-    in_messages : bool
+    carried_in_messages : bool
         They are bodies of messages.
     """
 
@@ -73,7 +73,7 @@ class TableKind:
     ports: Mapping[str, frozenset[int]]
     packets: tuple[str, ...] = ()
     takes_transport: bool = False
-    in_messages: bool = False
+    carried_in_messages: bool = False
 
 
 TABLES: dict[str, TableKind] = {
@@ -84,7 +84,7 @@ TABLES: dict[str, TableKind] = {
         takes_transport=True,
     ),
     "notifications": TableKind(
-        CAPTURED_NOTIFICATIONS, mqcn.decode_batch, {"tcp": MESSAGE_PORTS}, ("message",), in_messages=True
+        CAPTURED_NOTIFICATIONS, mqcn.decode_batch, {"tcp": MESSAGE_PORTS}, ("message",), carried_in_messages=True
     ),
     "messages": TableKind(CAPTURED_MESSAGES, mqqb.decode_batch, {"tcp": MESSAGE_PORTS}, ("message",)),
     "sessions": TableKind(
@@ -117,7 +117,7 @@ def table_columns(name: str) -> tuple[str, ...]:
 
 
 def _ports_of(name: str, options: ReadOptions, tables: Collection[str]) -> dict[str, frozenset[int]]:
-    """The ports to read for one of several tables: those of the options, of the transports that the table has."""
+    """Return the ports to read for a table: the ports in the options, for the transports of the table."""
     own = table_kind(name).ports
     if options.ports is None:
         return dict(own)
@@ -155,7 +155,7 @@ def table_options(
 
 
 def _split(name: str, columns: Iterable[str] | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The requested columns in the order of the table: those of the capture, and those of the protocol."""
+    """Return the requested columns in the order of the table: first of the capture, then of the protocol."""
     return _columns(name, None if columns is None else (columns,) if isinstance(columns, str) else tuple(columns))
 
 
@@ -267,7 +267,7 @@ class TableRows:
         self.faults: Counter[str] = Counter()
         self.counting = Lock()
         #: The columns that are no columns of decoded batches, and those that are.
-        self.added = frozenset(self._last) & (JUDGED | OF_SENDERS if self.kind.in_messages else UNRECOGNIZED)
+        self.added = frozenset(self._last) & (JUDGED | OF_SENDERS if self.kind.carried_in_messages else UNRECOGNIZED)
         self.decoded = tuple(column for column in self._last if column not in self.added)
 
     def use_text_guids(self) -> None:
@@ -281,7 +281,7 @@ class TableRows:
         with self.counting:
             self.rows += len(batch)
             self.faults.update(faults)
-        rows = joined(capture, batch, guid=self._guid, dictionaries=self._dictionaries)
+        rows = concat_columns(capture, batch, guid=self._guid, dictionaries=self._dictionaries)
         if len(batch.columns) > len(self.decoded):
             rows = rows.select([*self.first, *self.decoded])
         batch.forget_payloads()
@@ -418,12 +418,12 @@ def _capture_columns(
 
 
 def rows_of_tables(tables: Mapping[str, TableRows], options: ReadOptions) -> list[PayloadRows]:
-    """What makes the rows of tables, in the order of the tables; those of messages are made together."""
+    """Return the makers of rows in the order of the tables; one maker serves all tables of messages."""
     found: list[PayloadRows] = []
-    of_messages = [table for table in tables.values() if table.kind.packets == ("message",)]
+    message_tables = [table for table in tables.values() if table.kind.packets == ("message",)]
     for table in tables.values():
-        if table not in of_messages:
+        if table not in message_tables:
             found.append(PayloadRows([table], options, tables))
-        elif table is of_messages[0]:
-            found.append(MessageRows(of_messages, options, tables))
+        elif table is message_tables[0]:
+            found.append(MessageRows(message_tables, options, tables))
     return found

@@ -75,7 +75,7 @@ class TablesReader(ClosingIterator[tuple[str, "pa.RecordBatch"]]):
         while not self._ready:
             self._read_ahead()
             if len(self._calls):
-                self._calls.settle()
+                self._calls.handle_oldest()
             elif self._end is not None:
                 self._calls.close()
                 try:
@@ -85,7 +85,7 @@ class TablesReader(ClosingIterator[tuple[str, "pa.RecordBatch"]]):
         return self._ready.popleft()
 
     def _read_ahead(self) -> None:
-        """Have blocks decoded: one, or as many as there may be while the next one need not wait for data."""
+        """Submit blocks to the decoding threads until the pool is full or the file would block."""
         calls = self._calls
         self._capture.check_process()
         while not (self._ready or self._end) and (not len(calls) or (not calls.is_full and self._capture.is_ready())):

@@ -232,7 +232,7 @@ def _listening(service: DiscoveryService) -> list[str]:
 
 
 def _start_thread(target: Callable[[], None]) -> threading.Thread:
-    """As ``start_thread``, and the thread receives no signals: they would not wake the main one, which waits."""
+    """Start a thread that receives no signals: they would not wake the main one, which waits."""
     from msmqwire.net.host_addresses import start_thread
 
     if sys.platform == "win32":  # where only the main thread receives signals

@@ -5,7 +5,7 @@ from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
 from msmqwire.columns._arrow cimport ArrowNode, arrow_node
-from msmqwire.columns._buffer cimport Buffer, allocate, allocate_zeroed, lasting
+from msmqwire.columns._buffer cimport Buffer, allocate, allocate_zeroed, never_freed
 from msmqwire.columns._convert cimport (
     fault_fields, guid_texts, swapped_guids, texts_at, texts_of, texts_of_names, widened, zeros,
 )
@@ -46,7 +46,7 @@ cdef ArrowNode lasting_node(ArrowNode node):
     cdef Buffer buffer
     for buffer in node.buffers:
         if buffer is not None:
-            lasting(buffer)
+            never_freed(buffer)
     return node
 
 
@@ -100,7 +100,7 @@ cdef Buffer places_of(const uint8_t* values, size_t width, size_t count, const u
 
 
 cdef Buffer less(const uint8_t* values, size_t count, uint8_t number):
-    """Each value, at least ``number``, less it: eight at a time, none of which borrows from the next."""
+    """Subtract ``number`` from each value, none of which is smaller: eight at a time, without a borrow."""
     cdef Buffer found = allocate(count)
     cdef uint64_t numbers = <uint64_t>0x0101010101010101 * number
     cdef uint64_t eight

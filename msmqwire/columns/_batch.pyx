@@ -169,7 +169,7 @@ cdef class Batch:
         def __getitem__(self, name: str) -> Any: ...
 
     def __contains__(self, name: object) -> bool:
-        """Whether ``name`` is the name of a column that this Batch has."""
+        """Return True if ``name`` is the name of a column that this Batch has."""
         return name in self.columns
 
     def __getitem__(self, name):
@@ -574,7 +574,7 @@ cdef class Batch:
         return buffer.data
 
     cdef uint8_t* reserve_column(self, str column, size_t size) except? NULL:
-        """As ``reserve`` for a column or a part of one; NULL if the column is not requested."""
+        """Reserve the buffer of a column or of a part of one. Return NULL if the column is not requested."""
         if column.partition("[")[0] not in self.selected:
             return NULL
         return self.reserve(column, size)
@@ -670,8 +670,8 @@ cdef ArrowForm arrow_form(Batch batch, str guid, bint dictionaries):
     return form
 
 
-def joined(Batch first, Batch last, *, str guid: GuidForm, bint dictionaries) -> pa.RecordBatch:
-    """The columns of two batches of the same rows, one behind the other, as one pyarrow.RecordBatch."""
+def concat_columns(Batch first, Batch last, *, str guid: GuidForm, bint dictionaries) -> pa.RecordBatch:
+    """Return one pyarrow.RecordBatch with the columns of two batches of the same rows."""
     cdef tuple holds = (Hold(first), Hold(last))
     cdef ArrowNode root
     if first.length != last.length:
@@ -718,17 +718,17 @@ cdef Batch prepare(object table, Payloads payloads, object columns, Batch out, t
     return batch
 
 
-def gathered(column: views.SpanColumn, places: NDArray[np.integer]) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
-    """Some values of a ``SpanColumn``, one after the other: their ends (int32, shape (n + 1,)) and the bytes (uint8).
+def take(column: views.SpanColumn, rows: NDArray[np.integer]) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
+    """Return the values of a ``SpanColumn`` in some rows: their ends (int32, shape (n + 1,)) and their bytes (uint8).
 
     Text is in UTF-8, with U+FFFD for a lone surrogate. A null value is empty.
     """
     cdef Payloads payloads = column.payloads
-    cdef size_t count = <size_t>len(places)
+    cdef size_t count = <size_t>len(rows)
     if count and not payloads.table.count:
         raise ValueError(RELEASED)
     spans = np.empty(count, SPAN_DTYPE)
-    numbers, spans["offset"], spans["length"] = column.places(places)
+    numbers, spans["offset"], spans["length"] = column.places(rows)
     cdef Buffer where = buffer_of_bytes(spans.tobytes())
     cdef Buffer owners = buffer_of_bytes(numbers.tobytes())
     cdef const TextSpan* span = <const TextSpan*>where.data

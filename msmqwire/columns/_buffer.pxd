@@ -14,4 +14,4 @@ cdef class Buffer:
 cdef Buffer allocate(size_t size)
 cdef Buffer allocate_zeroed(size_t size)
 cdef Buffer buffer_of_bytes(bytes source)
-cdef Buffer lasting(Buffer buffer)
+cdef Buffer never_freed(Buffer buffer)

@@ -125,7 +125,7 @@ cdef Buffer buffer_of_bytes(bytes source):
     return buffer
 
 
-cdef Buffer lasting(Buffer buffer):
+cdef Buffer never_freed(Buffer buffer):
     """A Buffer that its module keeps for good, which ``allocated_bytes`` does not count."""
     global live_bytes
     live_bytes -= buffer.size

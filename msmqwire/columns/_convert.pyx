@@ -8,7 +8,7 @@ from libc.stddef cimport size_t
 from libc.stdint cimport int16_t, int32_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
-from msmqwire.columns._buffer cimport Buffer, allocate, allocate_zeroed, buffer_of_bytes, lasting
+from msmqwire.columns._buffer cimport Buffer, allocate, allocate_zeroed, buffer_of_bytes, never_freed
 from msmqwire.columns.payload_table cimport PayloadTable, Span, payload_at
 from msmqwire.wire.cursor cimport load_u32, load_u64
 from msmqwire.wire._fault cimport Fault, field_name
@@ -21,7 +21,7 @@ cdef enum:
     INT32_MAX = 0x7FFFFFFF
     ZEROS_SIZE = 1 << 18
 
-cdef Buffer ZEROS = lasting(allocate_zeroed(ZEROS_SIZE))
+cdef Buffer ZEROS = never_freed(allocate_zeroed(ZEROS_SIZE))
 
 
 cdef class Validity:
@@ -265,7 +265,7 @@ cdef tuple bytes_of_spans(
 cdef tuple ascii_of_spans(
     const TextSpan* spans, size_t count, const PayloadTable* payloads, const uint32_t* rows
 ):
-    """As ``bytes_of_spans`` for text that was ASCII when it was read: it is valid UTF-8 even when it changed since."""
+    """Copy spans of ASCII text. The copy is valid UTF-8, also where the payload was overwritten since it was read."""
     cdef Buffer data
     cdef size_t i
     offsets, data = bytes_of_spans(spans, count, payloads, rows)

@@ -142,7 +142,7 @@ cdef Batch decoded_over(Layout layout, type decoder_type, list payloads, int old
 
 
 cdef int check_run(Layout layout, type run, type general, list payloads) except -1:
-    """Check that a decoder whose columns are written by hand writes those of another: all, with the same values.
+    """Check that a decoder that writes columns by hand writes the columns of another decoder, with the same values.
 
     A column that it leaves out would show what its memory held before: rows of another capture.
 

@@ -170,7 +170,7 @@ cdef uint64_t hash_of_name(const Values* values, size_t row) noexcept nogil:
 
 
 cdef bint same_name(const Values* values, size_t one, size_t other) noexcept nogil:
-    """Whether names are equal in all but their places in the payloads, and the ways in which these have them."""
+    """Return True if names are equal in all but their places in the payloads, and the ways in which these have them."""
     cdef const FormatName* a = values.names + one
     cdef const FormatName* b = values.names + other
     return (

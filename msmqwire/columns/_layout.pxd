@@ -26,11 +26,11 @@ cdef enum:
     MOST_LISTS = 4
     MOST_MEMBERS = 4
     MOST_FIELDS = 96    # that faults of a table can name
-    CUT_SIZE = 64       # bytes of the copy of a truncated header, of which columns are made
+    CUT_SIZE = 64       # bytes of the copy of a truncated header, from which columns are decoded
     NANOSECONDS = 1000000000
 
 
-cdef struct Source:
+cdef struct ColumnCopy:
     Form form
     uint32_t place      # in the record: of the address of the section, of the value, of the count
     uint32_t offset     # in the section; of the address of a list's items in the record
@@ -70,7 +70,7 @@ cdef struct Columns:
     Fault* faults
     size_t fault_count
     const HeaderPlace* headers  # by the fields of faults
-    Source sources[MOST_COLUMNS]  # ``count`` of them; the others are neither cleared nor copied
+    ColumnCopy sources[MOST_COLUMNS]  # ``count`` of them; the others are neither cleared nor copied
 
 
 cdef inline void clear_columns(Columns* columns) noexcept:
@@ -87,9 +87,9 @@ cdef inline void clear_counts(Columns* columns) noexcept:
         columns.lists[i].count = 0
 
 
-cdef class Line:
-    """What a layout says of one column."""
-    cdef Source source
+cdef class ColumnLayout:
+    """Where the values of one column are in a record, and how they are copied."""
+    cdef ColumnCopy source
     cdef tuple members      # of the items of a list: path and bytes of a value for each member
     cdef size_t smallest
 
@@ -97,14 +97,14 @@ cdef class Line:
 cdef class Layout:
     """The layout of one table."""
     cdef readonly object table
-    cdef dict lines         # column -> Line
+    cdef dict lines         # column -> ColumnLayout
     cdef tuple lists        # of list columns: name, path of the items, which of ``Columns.lists``
     cdef size_t stride
     cdef size_t smallest_row
     cdef HeaderPlace[MOST_FIELDS] headers
 
     cdef int find_headers(self, dict sections) except -1
-    cdef Source source(self, str column) except *
+    cdef ColumnCopy source(self, str column) except *
     cdef int reserve(self, Batch batch, Columns* columns) except -1
     cdef list attach(self, Batch batch, object names, Columns* columns)
 
@@ -126,13 +126,13 @@ cdef void keep_header(
 cdef int find_columns(Batch batch, void* found, size_t size) except -1
 cdef bint same_rows(Layout layout, Batch one, Batch other, str column) except -1
 cdef void put_rows(Columns* columns, const void* records, size_t count) noexcept nogil
-cdef void fill_rows(Columns* columns, const void* record, size_t count) noexcept nogil
-cdef inline uint8_t* field_of(const Source* source, const void* record) noexcept nogil:
+cdef void repeat_row(Columns* columns, const void* record, size_t count) noexcept nogil
+cdef inline uint8_t* field_of(const ColumnCopy* source, const void* record) noexcept nogil:
     """Where the field of a column is; it can be written when the record's sections can."""
     return (<uint8_t* const*>(<const uint8_t*>record + source.place))[0] + source.offset
 
 
-cdef uint64_t largest_number(const Source* source) noexcept nogil
-cdef uint64_t number_of(const Source* source, const void* record) noexcept nogil
-cdef void store_number(const Source* source, void* record, uint64_t number) noexcept nogil
+cdef uint64_t largest_number(const ColumnCopy* source) noexcept nogil
+cdef uint64_t number_of(const ColumnCopy* source, const void* record) noexcept nogil
+cdef void store_number(const ColumnCopy* source, void* record, uint64_t number) noexcept nogil
 cdef void load_rows(const Columns* columns, size_t row, size_t count, void* records) noexcept nogil

@@ -18,7 +18,7 @@ cdef enum:
 
 
 cdef inline void copy_fields(
-    const Source* source, uint8_t* record, size_t stride, size_t count, uint8_t* values, size_t width, bint load
+    const ColumnCopy* source, uint8_t* record, size_t stride, size_t count, uint8_t* values, size_t width, bint load
 ) noexcept nogil:
     """Fields of ``count`` records to the values of a column, or, with ``load``, the values to the fields.
 
@@ -39,7 +39,7 @@ cdef inline void copy_fields(
 
 
 cdef inline void copy_values(
-    const Source* source, uint8_t* record, size_t stride, size_t count, uint8_t* values, size_t width, bint load
+    const ColumnCopy* source, uint8_t* record, size_t stride, size_t count, uint8_t* values, size_t width, bint load
 ) noexcept nogil:
     cdef uint8_t* place = record + source.place
     cdef size_t i
@@ -53,17 +53,17 @@ cdef inline void copy_values(
 
 # Some words of a block of records, in which columns of bits stand together
 cdef struct Words:
-    const Source* source    # a column whose bits are in the words; NULL: none yet
+    const ColumnCopy* source    # a column whose bits are in the words; NULL: none yet
     uint32_t mask           # bits of the words that were loaded from columns
     uint32_t[LARGEST_BLOCK] values
 
 
-cdef inline bint in_words(const Words* words, const Source* source) noexcept nogil:
+cdef inline bint in_words(const Words* words, const ColumnCopy* source) noexcept nogil:
     return words.source != NULL and words.source.place == source.place and words.source.offset == source.offset
 
 
 cdef inline void put_bits(
-    const Source* source, const uint8_t* record, size_t stride, size_t count, uint8_t* values, Words* words
+    const ColumnCopy* source, const uint8_t* record, size_t stride, size_t count, uint8_t* values, Words* words
 ) noexcept nogil:
     """Bits of ``count`` records to the values of a column; columns of the same word stand one after the other."""
     cdef uint32_t shift = source.shift
@@ -94,7 +94,7 @@ cdef inline void flush_words(const Words* words, uint8_t* record, size_t stride,
 
 
 cdef inline void load_bits(
-    const Source* source, uint8_t* record, size_t stride, size_t count, const uint8_t* values, Words* words
+    const ColumnCopy* source, uint8_t* record, size_t stride, size_t count, const uint8_t* values, Words* words
 ) noexcept nogil:
     """The values of a column to bits of words, which are stored when a column of another word follows."""
     cdef uint32_t shift = source.shift
@@ -115,7 +115,7 @@ cdef inline void load_bits(
 
 
 cdef inline void copy_seconds(
-    const Source* source, uint8_t* record, size_t stride, size_t count, uint8_t* values, bint load
+    const ColumnCopy* source, uint8_t* record, size_t stride, size_t count, uint8_t* values, bint load
 ) noexcept nogil:
     cdef int64_t* times = <int64_t*>values
     cdef uint8_t* field = field_of(source, record)
@@ -128,7 +128,7 @@ cdef inline void copy_seconds(
 
 
 cdef inline void copy_width(
-    const Source* source, uint8_t* record, size_t stride, size_t count, uint8_t* values, size_t width, bint load
+    const ColumnCopy* source, uint8_t* record, size_t stride, size_t count, uint8_t* values, size_t width, bint load
 ) noexcept nogil:
     if source.form == COPY:
         copy_fields(source, record, stride, count, values, width, load)
@@ -137,7 +137,7 @@ cdef inline void copy_width(
 
 
 cdef inline void copy_column(
-    const Source* source, uint8_t* record, size_t stride, size_t count, size_t row, bint load
+    const ColumnCopy* source, uint8_t* record, size_t stride, size_t count, size_t row, bint load
 ) noexcept nogil:
     """The rows of a column that is no list and no bits, from ``row`` on, out of records or into them."""
     cdef uint8_t* values = source.column + source.width * row
@@ -158,7 +158,7 @@ cdef inline void copy_column(
 
 
 cdef inline void put_list(
-    const Source* source, const uint8_t* record, size_t stride, size_t count, uint8_t* target, Items* items,
+    const ColumnCopy* source, const uint8_t* record, size_t stride, size_t count, uint8_t* target, Items* items,
     size_t width,
 ) noexcept nogil:
     """The ends of lists from ``target`` on, and their items; ``width`` is 0 where those are written elsewhere."""
@@ -194,8 +194,8 @@ cdef inline uint32_t presence_of(const uint8_t* records, size_t stride, size_t c
     return presence
 
 
-cdef inline bint is_absent(const Source* source, uint32_t presence) noexcept nogil:
-    """Whether none of the records that have these bits of presence together has a value for the column."""
+cdef inline bint is_absent(const ColumnCopy* source, uint32_t presence) noexcept nogil:
+    """Return True if none of the records that have these bits of presence together has a value for the column."""
     return source.presence and not source.presence & presence
 
 
@@ -206,7 +206,7 @@ cdef inline void put_ends(uint8_t* ends, size_t end, size_t count) noexcept nogi
         (<int32_t*>ends)[i + 1] = <int32_t>end
 
 
-cdef inline void put_bytes(Source* source, uint8_t byte, size_t count, size_t row) noexcept nogil:
+cdef inline void put_bytes(ColumnCopy* source, uint8_t byte, size_t count, size_t row) noexcept nogil:
     """Rows all of whose bytes are ``byte``: rows known to have them are not written again."""
     if byte == source.filled and row + count <= source.known:
         return
@@ -220,7 +220,7 @@ cdef inline void put_bytes(Source* source, uint8_t byte, size_t count, size_t ro
         source.known = min(source.known, row)
 
 
-cdef inline void put_absent(Source* source, size_t count, size_t row, const Items* lists) noexcept nogil:
+cdef inline void put_absent(ColumnCopy* source, size_t count, size_t row, const Items* lists) noexcept nogil:
     """The rows of a column for which no record has a value."""
     cdef size_t end
     if source.form != LIST and source.form != LIST_END:
@@ -237,7 +237,7 @@ cdef inline void put_absent(Source* source, size_t count, size_t row, const Item
 
 
 cdef inline void put_column(
-    const Source* source, uint8_t* records, size_t stride, size_t count, size_t row, Items* lists, Words* words
+    const ColumnCopy* source, uint8_t* records, size_t stride, size_t count, size_t row, Items* lists, Words* words
 ) noexcept nogil:
     cdef uint8_t* ends = source.column + source.width * row
     if source.form == BITS:
@@ -255,7 +255,7 @@ cdef inline void put_column(
         copy_column(source, records, stride, count, row, False)
 
 
-cdef inline void prefetch_values(const Source* source, size_t row, size_t count) noexcept nogil:
+cdef inline void prefetch_values(const ColumnCopy* source, size_t row, size_t count) noexcept nogil:
     """Load rows of a column, which may be beyond its end, into the cache before they are needed."""
     cdef const uint8_t* values = source.column + source.width * row
     cdef size_t at
@@ -267,7 +267,7 @@ cdef void put_rows(Columns* columns, const void* records, size_t count) noexcept
     """Write the next ``count`` rows, at most ``LARGEST_BLOCK``, column by column."""
     cdef uint32_t presence = 0xFFFFFFFF
     cdef size_t row = columns.rows
-    cdef Source* source
+    cdef ColumnCopy* source
     cdef Words words
     cdef size_t i
     words.source = NULL
@@ -288,7 +288,7 @@ cdef void put_rows(Columns* columns, const void* records, size_t count) noexcept
 cdef void keep_header(
     const Columns* columns, void* record, const Fault* fault, const uint8_t* data, uint8_t* copy
 ) noexcept nogil:
-    """Give a record what there is of the header that a fault says is truncated: its bytes in ``copy``, then zeros."""
+    """Give a record the truncated header that a fault names: its bytes, copied to ``copy``, then zeros."""
     cdef const HeaderPlace* header = &columns.headers[fault.field]
     if header.section:
         memset(copy, 0, CUT_SIZE)
@@ -297,13 +297,13 @@ cdef void keep_header(
         (<uint32_t*>record)[0] |= header.presence
 
 
-cdef void fill_rows(Columns* columns, const void* record, size_t count) noexcept nogil:
+cdef void repeat_row(Columns* columns, const void* record, size_t count) noexcept nogil:
     """Write ``count`` rows that are alike: without a value but for values of one byte, without items in their lists.
 
     Columns of a section whose address is NULL are left to the caller, and lists whose count in the record is not 0.
     """
     cdef const uint8_t* at
-    cdef Source* source
+    cdef ColumnCopy* source
     cdef size_t row = columns.rows
     cdef size_t i
     for i in range(columns.count):
@@ -336,8 +336,8 @@ cdef int find_columns(Batch batch, void* found, size_t size) except -1:
 
 
 cdef bint same_rows(Layout layout, Batch one, Batch other, str column) except -1:
-    """Whether two batches have the same bytes in a column and in its items."""
-    cdef Line line = layout.lines[column]
+    """Return True if two batches have the same bytes in a column and in its items."""
+    cdef ColumnLayout line = layout.lines[column]
     cdef bint is_list = line.source.form == LIST or line.source.form == LIST_END
     cdef size_t size = line.source.width * (one.length + is_list)
     if memcmp(one.data(column), other.data(column), size) != 0:
@@ -352,7 +352,7 @@ cdef bint same_rows(Layout layout, Batch one, Batch other, str column) except -1
 # --- Numbers of a record ---
 
 
-cdef uint64_t largest_number(const Source* source) noexcept nogil:
+cdef uint64_t largest_number(const ColumnCopy* source) noexcept nogil:
     """The largest number that the field of a column can hold."""
     if source.form == BITS:
         return source.mask
@@ -363,7 +363,7 @@ cdef uint64_t largest_number(const Source* source) noexcept nogil:
     return 0xFFFF if source.width == 2 else 0xFF
 
 
-cdef uint64_t number_of(const Source* source, const void* record) noexcept nogil:
+cdef uint64_t number_of(const ColumnCopy* source, const void* record) noexcept nogil:
     """The number that a record has for a column."""
     cdef const uint8_t* at
     at = <const uint8_t*>record + source.place if source.form == VALUE else field_of(source, record)
@@ -376,7 +376,7 @@ cdef uint64_t number_of(const Source* source, const void* record) noexcept nogil
     return load_u16(at) if source.width == 2 else at[0]
 
 
-cdef void store_number(const Source* source, void* record, uint64_t number) noexcept nogil:
+cdef void store_number(const ColumnCopy* source, void* record, uint64_t number) noexcept nogil:
     """Store a number, at most ``largest_number``, in a record whose sections can be written."""
     cdef uint8_t* at
     if source.form == VALUE:
@@ -396,7 +396,7 @@ cdef void load_rows(const Columns* columns, size_t row, size_t count, void* reco
     have there is left from other rows. The presence is the first of the columns.
     """
     cdef uint32_t presence = 0xFFFFFFFF
-    cdef const Source* source
+    cdef const ColumnCopy* source
     cdef const uint8_t* ends
     cdef uint8_t* place
     cdef Words words
@@ -435,9 +435,9 @@ cdef tuple members_of(str path, object type_):
     return ((path + "[]", type_.width),)
 
 
-cdef Line line_at(uint32_t place, object type_):
+cdef ColumnLayout line_at(uint32_t place, object type_):
     """The line of a value, or of a list whose items the reader writes, that stands in the record."""
-    cdef Line line = Line.__new__(Line)
+    cdef ColumnLayout line = ColumnLayout.__new__(ColumnLayout)
     memset(&line.source, 0, sizeof(line.source))
     line.source.form = LIST_END if isinstance(type_, ListOf) else VALUE
     line.source.place = place
@@ -446,9 +446,9 @@ cdef Line line_at(uint32_t place, object type_):
     return line
 
 
-cdef Line line_in_array(str store, object type_, dict arrays, dict enumerated):
+cdef ColumnLayout line_in_array(str store, object type_, dict arrays, dict enumerated):
     """The line of a column whose value, or the count of its items, has a place in an array of the record."""
-    cdef Line line
+    cdef ColumnLayout line
     cdef size_t which
     member, _, name = store.partition(".")
     which = enumerated[member].index(name)
@@ -464,9 +464,9 @@ cdef Line line_in_array(str store, object type_, dict arrays, dict enumerated):
     return line
 
 
-cdef Line line_in_section(object row, uint32_t section, object type_):
+cdef ColumnLayout line_in_section(object row, uint32_t section, object type_):
     """The line of a column that is loaded from a field of fixed size."""
-    cdef Line line = line_at(SECTIONS_AT + sizeof(void*) * section, type_)
+    cdef ColumnLayout line = line_at(SECTIONS_AT + sizeof(void*) * section, type_)
     line.source.form = COPY
     line.source.offset = row.at
     if row.type == "bits":
@@ -489,7 +489,7 @@ cdef class Layout:
         names; ``written`` has the types that a kernel writes where a table shows others, ``presence`` the bits of a
         record where they are not those of the column.
         """
-        cdef Line line
+        cdef ColumnLayout line
         cdef dict types = written or {}
         cdef dict bits = presence or {}
         cdef dict sections = section_places(records or (table,))
@@ -523,7 +523,7 @@ cdef class Layout:
             self.lines[column.name] = line
         self.find_headers(sections)
         self.lists = tuple([
-            (name, name + "[]", (<Line>line).source.list) for name, line in self.lines.items() if line.members
+            (name, name + "[]", (<ColumnLayout>line).source.list) for name, line in self.lines.items() if line.members
         ])
 
     cdef int find_headers(self, dict sections) except -1:
@@ -539,13 +539,13 @@ cdef class Layout:
                 self.headers[number].presence = self.table.presence_bits.get(header.presence, 0)
         return 0
 
-    cdef Source source(self, str column) except *:
-        return (<Line>self.lines[column]).source
+    cdef ColumnCopy source(self, str column) except *:
+        return (<ColumnLayout>self.lines[column]).source
 
     cdef int reserve(self, Batch batch, Columns* columns) except -1:
         """Reserve memory for every requested column; lists get as many items as the payloads can hold."""
-        cdef Line line
-        cdef Source source
+        cdef ColumnLayout line
+        cdef ColumnCopy source
         cdef size_t nbytes = <size_t>batch.payloads.nbytes
         cdef size_t rows = batch.length + (nbytes // self.smallest_row if self.smallest_row else 0)
         cdef Items* items
@@ -582,7 +582,7 @@ cdef class Layout:
 
         ``presence`` and ``violations`` are always among them.
         """
-        cdef Source source
+        cdef ColumnCopy source
         cdef Items* items
         cdef list attached = []
         clear_columns(columns)
@@ -592,7 +592,7 @@ cdef class Layout:
             source.column = batch.data(name)
             if source.form == LIST or source.form == LIST_END:
                 items = &columns.lists[source.list]
-                for path, width in (<Line>self.lines[name]).members:
+                for path, width in (<ColumnLayout>self.lines[name]).members:
                     items.widths[items.member_count] = width
                     items.members[items.member_count] = batch.data(path)
                     items.member_count += 1

@@ -89,7 +89,7 @@ cdef ImportedArray imported_stream(object producer, dict formats):
         if array.release == NULL:
             break
         chunks.append(taken(&array, form))
-    return chunks[0] if len(chunks) == 1 else chained(chunks)
+    return chunks[0] if len(chunks) == 1 else concatenate(chunks)
 
 
 cdef int check_unconsumed(bint valid, str what) except -1:
@@ -212,11 +212,11 @@ cdef int read_offsets(ImportedArray imported, bint wide) except -1:
     if wide:
         imported.table.layout = OFFSETS64
         imported.table.offsets64 = <const int64_t*>copy.data
-        imported.nbytes = rising(imported.table.offsets64, count)
+        imported.nbytes = check_ascending(imported.table.offsets64, count)
     else:
         imported.table.layout = OFFSETS32
         imported.table.offsets32 = <const int32_t*>copy.data
-        imported.nbytes = rising(imported.table.offsets32, count)
+        imported.nbytes = check_ascending(imported.table.offsets32, count)
     return 0
 
 
@@ -240,7 +240,7 @@ cdef int read_fixed(ImportedArray imported, int64_t width) except -1:
     return 0
 
 
-cdef Py_ssize_t rising(const Offset* offsets, size_t count) except -1:
+cdef Py_ssize_t check_ascending(const Offset* offsets, size_t count) except -1:
     """The bytes between the first and the last offset; ValueError if one is below 0 or the one before it."""
     cdef bint falling = offsets[0] < 0
     cdef size_t i
@@ -290,7 +290,7 @@ cdef Span* make_spans(ImportedArray imported, size_t count) except NULL:
     return <Span*>imported.places.data
 
 
-cdef ImportedArray chained(list chunks):
+cdef ImportedArray concatenate(list chunks):
     """The payloads of several arrays, which the result keeps alive."""
     cdef ImportedArray chain = ImportedArray.__new__(ImportedArray)
     cdef ImportedArray chunk

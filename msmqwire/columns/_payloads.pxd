@@ -14,7 +14,7 @@ cdef class Payloads:
 
 
 cdef inline bint fit_batch(Payloads payloads) noexcept:
-    """Whether a batch can hold the payloads, of which none is too large then."""
+    """Return True if a batch can hold the payloads: none is too large then."""
     return payloads.nbytes <= LARGEST_PAYLOAD and payloads.table.count < <size_t>0x7FFFFFFF
 
 

@@ -53,7 +53,7 @@ cdef bytes bytes_of(object data):
 
 
 cdef bint is_number_or_text(object data) except -1:
-    """Whether it is a scalar of numpy that has a buffer and is no bytes."""
+    """Return True if it is a scalar of numpy that has a buffer and is no bytes."""
     return isinstance(data, np.generic) and not isinstance(data, (bytes, np.void))
 
 
@@ -393,13 +393,13 @@ cdef class Payloads:
         return schema_capsule(payload_node(self, empty=True))
 
     def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
-        """The payloads as an Arrow LargeBinary array of its own."""
+        """Return the payloads as an Arrow array of LargeBinary."""
         cdef ArrowNode node = payload_node(self, empty=False)
         return schema_capsule(node), array_capsule(node, self)
 
 
 cdef bint is_of_one_size(object array) except -1:
-    """Whether an array of numpy has a payload in each row, or in each item."""
+    """Return True if an array of numpy has a payload in each row, or in each item."""
     if array.ndim == 2:
         return array.dtype == np.uint8
     return array.ndim == 1 and array.dtype.kind in "SV" and not array.dtype.hasobject
@@ -454,7 +454,7 @@ def restore_payloads(data, offsets, list nulls, lost):
 
 
 cdef Payloads of_incomplete(Payloads payloads, object lost):
-    """Payloads of their own, of which some lost bytes."""
+    """Return the payloads with the number of bytes that each has lost."""
     cdef const uint32_t[::1] sizes
     given = np.asarray(lost)
     if given.shape != (len(payloads),) or given.dtype.kind not in "iu":
@@ -547,7 +547,7 @@ cdef Payloads payloads_of_array(ImportedArray imported):
 
 
 cdef Payloads with_lost(Payloads payloads, const uint32_t* lost, object owner):
-    """The same payloads, of which some lost bytes at their ends; ``owner`` keeps the numbers alive."""
+    """Return the same payloads, some of which lost bytes at their ends; ``owner`` keeps the numbers alive."""
     payloads.table.lost = lost
     payloads.owner = (payloads.owner, owner)
     return payloads
@@ -556,7 +556,7 @@ cdef Payloads with_lost(Payloads payloads, const uint32_t* lost, object owner):
 cdef int attach_offsets32(
     Payloads payloads, const uint8_t* data, const int32_t* offsets, size_t count, object owner
 ) except -1:
-    """Make ``payloads`` those of one buffer with valid offsets."""
+    """Let ``payloads`` be slices of one buffer, by valid offsets."""
     payloads.table.layout = OFFSETS32
     payloads.table.data = data
     payloads.table.offsets32 = offsets

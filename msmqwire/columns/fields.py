@@ -134,7 +134,7 @@ class WireField:
 
     @property
     def shown(self) -> str:
-        """The name of the column that has the value as it is on the wire, not a name or a list; empty if none has."""
+        """The name of the column that has the value of the wire, not a name or a list of it; empty without one."""
         other = self.column and (self.type == "text" or self.column.type is not _COLUMN_TYPES[self.type])
         return "" if other else self.filled
 
@@ -212,7 +212,7 @@ class Header:
 
 
 def _may_be_at_fault(header: Header, row: WireField) -> bool:
-    """Whether faults can name a field: in a header that is read as a whole, one that decides what follows."""
+    """Return True if faults can name a field: in a header that is read as a whole, one that decides what follows."""
     is_part = row.at >= 0 or row.size.isdigit()
     return not (header.faults and is_part) or not FAULTS.keys().isdisjoint(row.checks)
 

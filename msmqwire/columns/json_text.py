@@ -107,12 +107,12 @@ def utf8_of(array: Array) -> memoryview:
 
 
 def is_number(kind: Any) -> bool:
-    """Whether a type is that of integers, or of decimal or floating-point numbers."""
+    """Return True if a type has integers, decimals or floating-point numbers."""
     return pa.types.is_integer(kind) or pa.types.is_decimal(kind) or pa.types.is_floating(kind)
 
 
 def is_bytes(kind: Any) -> bool:
-    """Whether a type is binary, of any or of one size."""
+    """Return True if a type is binary, of any or of one size."""
     return pa.types.is_binary(kind) or pa.types.is_fixed_size_binary(kind)
 
 

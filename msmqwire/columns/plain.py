@@ -48,7 +48,7 @@ def guid_values(column: Any) -> list[UUID | None]:
 
 
 def records(rows: Any) -> list[dict[str, Any]]:
-    """Rows of a table or batch as objects; times, of which Python knows no nanoseconds, have microseconds."""
+    """Return the rows of a table or batch as objects. Times have microseconds: Python has no nanoseconds."""
     for at, field in enumerate(rows.schema):
         if pa.types.is_timestamp(field.type) and field.type.unit == "ns":
             microseconds = rows[field.name].cast(pa.timestamp("us", field.type.tz), safe=False)

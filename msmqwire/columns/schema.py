@@ -120,15 +120,15 @@ class Scalar(DataType):
     parse: Callable[[Any], Any] | None = None
 
     def arrow(self, guid: GuidForm = "binary", dictionaries: bool = True) -> pa.DataType:
-        """As ``DataType.arrow``."""
+        """Return the type in Arrow; needs pyarrow."""
         return super().arrow(guid, dictionaries) if self.index else _named(self.in_arrow or self.name)
 
     def spark(self, guid: GuidForm = "text") -> pa.DataType:
-        """As ``DataType.spark``."""
+        """Return the Arrow type in Spark."""
         return _named(self.in_spark or self.in_arrow or self.name)
 
     def from_json(self, value: Any) -> Any:
-        """As ``DataType.from_json``."""
+        """Return the value that a packet takes, from a value in JSON."""
         return value if self.parse is None else self.parse(value)
 
 
@@ -210,7 +210,7 @@ class Enumeration(DataType):
 
 @dataclass(frozen=True)
 class Flags(DataType):
-    """A list of those of at most 32 names whose bits are set."""
+    """A list of names, of at most 32, each of which stands for a bit."""
 
     names: tuple[str, ...]
     name = "list<string>"

@@ -276,7 +276,7 @@ class Utf8Column:
         return str(self[index].data, "utf-8")
 
     def to_pylist(self) -> list[str]:
-        """All values as strings; that of a null is empty."""
+        """Return all values as strings; a null is an empty string."""
         return self._python(0, len(self))
 
     def _python(self, start: int, end: int) -> list[str]:

@@ -96,7 +96,7 @@ class Filter:
     compare: ClassVar[Callable[[Any, Any], bool]]
 
     def met_by(self, element: DirectoryObject) -> bool:
-        """Whether an element meets the filter."""
+        """Return True if an element meets the filter."""
         found = getattr(element, self.attribute)
         members = found if isinstance(found, tuple) else () if found is None else (found,)
         wanted, compare = comparable(self.value), type(self).compare
@@ -116,7 +116,7 @@ class NotEqual(Filter):
     __slots__ = ()
 
     def met_by(self, element: DirectoryObject) -> bool:
-        """Whether an element meets the filter."""
+        """Return True if an element meets the filter."""
         return not Equal(self.attribute, self.value).met_by(element)
 
 
@@ -155,7 +155,7 @@ def comparable(value: Any) -> Any:
 
 
 def matches(element: DirectoryObject, filters: Iterable[Filter]) -> bool:
-    """Whether an element meets every filter."""
+    """Return True if an element meets every filter."""
     return all(each.met_by(element) for each in filters)
 
 
@@ -190,7 +190,7 @@ class Directory(ABC):
     def read_directory(
         self, element: type[Element], filters: Iterable[Filter] | None = None, attributes: Iterable[str] | None = None
     ) -> Element | None:
-        """Read Directory: the first object that meets all filters, None if there is none ([MS-MQDMPR] 3.1.7.1.20).
+        """Read Directory: return the first object that meets all filters, or None ([MS-MQDMPR] 3.1.7.1.20).
 
         Raises
         ------

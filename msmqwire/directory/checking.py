@@ -161,7 +161,7 @@ def _gates(enterprise: _Enterprise) -> Iterator[Problem]:
                 what = f"is false, but the machine is a gate of {enterprise.title(link)}"
                 yield Problem(enterprise.title(gate), "routing_server", what)
     if len(enterprise.sites) > 1:
-        # Routing does without links of which a site is missing
+        # Routing ignores a link to a site that is missing
         sites = enterprise.sites.keys()
         links = [link for link in enterprise.links if {link.site1_identifier, link.site2_identifier} <= sites]
         gates = site_gates(links, enterprise.machines)
@@ -245,7 +245,7 @@ def _networks(enterprise: _Enterprise) -> Iterator[Problem]:
 def _routing_servers_of(
     enterprise: _Enterprise, machine: QueueManager, by_site: Mapping[UUID, list[UUID]]
 ) -> list[QueueManager]:
-    """The routing servers that a machine sends to and receives from: its own ones, else those of its sites."""
+    """Return the routing servers that a machine sends to and receives from: its own, or else its sites'."""
     of_sites = [server for site in machine.site_identifier_list for server in by_site.get(site, ())]
     both = (machine.out_routing_server_identifier_list, machine.in_routing_server_identifier_list)
     names = dict.fromkeys(identifier for own in both for identifier in own or of_sites)

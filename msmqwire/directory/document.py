@@ -122,7 +122,7 @@ def read_toml(text: str) -> dict[str, Any]:
 
 
 def _once_each(members: list[tuple[str, Any]]) -> dict[str, Any]:
-    """The members of a JSON object; ValueError if two have one name, of which ``json`` would drop the first."""
+    """Return the members of a JSON object; ValueError if two have one name: ``json`` would drop the first."""
     found = dict(members)
     if len(found) < len(members):
         twice = next(name for name, count in Counter(name for name, _ in members).items() if count > 1)

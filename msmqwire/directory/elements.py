@@ -87,7 +87,7 @@ class DirectoryObject:
 
     @classmethod
     def is_list(cls, name: str) -> bool:
-        """Whether an attribute is a list."""
+        """Return True if an attribute is a list."""
         return str(cls.__dataclass_fields__[name].type).startswith("tuple[")
 
     @classmethod

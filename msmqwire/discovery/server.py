@@ -155,7 +155,7 @@ DEFAULT_POLICY = Policy()
 def reply_to(
     request: TopologyClientRequest, site: Site, *, transport: Literal["udp", "ipx"] = "udp"
 ) -> TopologyServerReply | Refusal:
-    """The reply to a request, or why there is none: [MS-MQSD] 3.2.5.1.
+    """Return the reply to a request, or the reason to send no reply: [MS-MQSD] 3.2.5.1.
 
     Raises
     ------

@@ -111,7 +111,7 @@ cdef inline bint skip(Scanner* scanner, const char* expected) noexcept nogil:
 
 
 cdef inline bint is_rest(const Scanner* scanner, const char* expected) noexcept nogil:
-    """Whether ``expected`` is the rest of the name."""
+    """Return True if ``expected`` is the rest of the name."""
     cdef size_t length = strlen(expected)
     return scanner.end - scanner.at == length and matching(scanner, expected, length) == length
 
@@ -119,7 +119,7 @@ cdef inline bint is_rest(const Scanner* scanner, const char* expected) noexcept 
 cdef int refuse_word(
     const Scanner* scanner, const char* words, FaultCode code, Field field, Expected expected
 ) noexcept nogil:
-    """Point at the first character that continues none of ``words``, of which each ends with a space."""
+    """Return the first character that continues none of ``words``; each of them ends with a space."""
     cdef const char* stop = words
     cdef size_t most = 0
     while words[0]:
@@ -506,7 +506,7 @@ cdef inline int read_format_name(Scanner* scanner, Name* name) noexcept nogil:
 
 
 cdef bint is_queue_name(const Scanner* scanner) noexcept nogil:
-    """Whether the rest of a path name is a QueueName."""
+    """Return True if the rest of a path name is a QueueName."""
     cdef Scanner trial = scanner[0]
     cdef Fault ignored
     cdef Name name

@@ -33,7 +33,7 @@ cdef str plain_part(str part):
 
 
 cdef str plain_text(str text):
-    """The text with as many characters, those of the names of queues in direct names as the grammar has them."""
+    """Return a text of the same length, in which names of queues in direct names are as in the grammar."""
     elements = []
     for element in text.split(","):
         place, separator, name = element.partition("\\")

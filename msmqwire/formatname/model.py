@@ -356,7 +356,7 @@ def _made(class_: type[AnyName], parts: dict[str, Any], sent: str | None = None)
 
 
 def sent_name(path: str) -> DirectName | str:
-    """Return the direct name that a packet has, of which ``path`` is the text; if that is not valid, the text.
+    """Return the direct name in a packet, parsed from ``path``; the text itself if it is not valid.
 
     Packets have slashes after ``/MSMQ``, the protocol ``SPX:``, and queues with any letters.
     """

@@ -22,7 +22,7 @@ from msmqwire.capture.files.writing import CaptureWriter, Flow, is_writable
 from msmqwire.capture.schema import PING_PORTS
 from msmqwire.columns import UNFRAMED_BIT, Payloads
 from msmqwire.errors import MsmqWireError, counted
-from msmqwire.insight.layouts import Part, byte_map, guess
+from msmqwire.insight.layouts import FieldSpan, byte_map, guess
 from msmqwire.insight.pseudonyms import Pseudonyms
 from msmqwire.mqqb.framing import BASE_HEADER_SIZE, FLAG_SESSION, PACKET_SIGNATURE, VERSION_NUMBER, has_signature
 
@@ -259,7 +259,7 @@ def _places(faults: Any) -> list[dict[str, Any] | None]:
     return [fault and {name: fault[name] for name in ("code", "field", "offset")} for fault in faults.to_pylist()]
 
 
-def _rewritten(part: Part, data: bytes, sender: int, pseudonyms: Pseudonyms) -> bytes:
+def _rewritten(part: FieldSpan, data: bytes, sender: int, pseudonyms: Pseudonyms) -> bytes:
     name, kind = part.name, part.field.type
     if kind == "guid":
         return _guid(data, pseudonyms)
@@ -316,7 +316,7 @@ def _server_array(data: bytes, pseudonyms: Pseudonyms) -> bytes:
 
 
 def _rewrite_message(
-    payload: bytes, rewritten: bytearray, lost: int, further: Part | None, fault: dict[str, Any] | None,
+    payload: bytes, rewritten: bytearray, lost: int, further: FieldSpan | None, fault: dict[str, Any] | None,
     pseudonyms: Pseudonyms,
 ) -> bool:  # fmt: skip
     """Rewrite further headers, and the body of a notification or acknowledgment; whether that was possible."""
@@ -366,7 +366,7 @@ def _rewrite_message(
 
 
 def _rewrite_incomplete(
-    payload: bytes, rewritten: bytearray, further: Part, fault: dict[str, Any], pseudonyms: Pseudonyms
+    payload: bytes, rewritten: bytearray, further: FieldSpan, fault: dict[str, Any], pseudonyms: Pseudonyms
 ) -> bool:  # fmt: skip
     """Rewrite a message that lost bytes in its further headers, or after them; whether that was possible.
 
@@ -416,7 +416,7 @@ def _rewrite_span(
 
 
 def _rewrite_queues(
-    batch: Any, further: Part, payload: bytes, rewritten: bytearray, pseudonyms: Pseudonyms
+    batch: Any, further: FieldSpan, payload: bytes, rewritten: bytearray, pseudonyms: Pseudonyms
 ) -> None:  # fmt: skip
     """The queues of a MultiQueueFormatHeader: the names where they lie, and their GUIDs wherever they stand."""
     guids = []

@@ -24,7 +24,7 @@ from msmqwire.mqsd import TOPOLOGY
 from msmqwire.properties import type_of
 
 
-class Part(NamedTuple):
+class FieldSpan(NamedTuple):
     """The bytes of a field in a payload; ``end`` is that of the payload where it is truncated.
 
     ``name`` is that of the field, after those of the fields that it is in: ``NotificationUpdate[0].Command``. ``value``
@@ -92,7 +92,7 @@ def guess(payload: bytes) -> str:
     return "notifications" if payload[:1] in (b"\1", b"\2") else "topology"
 
 
-def byte_map(layout: str, payload: bytes) -> Iterator[Part]:
+def byte_map(layout: str, payload: bytes) -> Iterator[FieldSpan]:
     """The fields of a payload in the order of the wire, up to the first that is truncated; then bytes of no field.
 
     Examples
@@ -107,7 +107,7 @@ def byte_map(layout: str, payload: bytes) -> Iterator[Part]:
     reader = _Reader(payload)
     yield from reader.parts(LAYOUTS[layout])
     if reader.at < len(payload):
-        yield Part("trailing bytes", WireField("", "bytes"), reader.at, len(payload), False, payload[reader.at :])
+        yield FieldSpan("trailing bytes", WireField("", "bytes"), reader.at, len(payload), False, payload[reader.at :])
 
 
 def broken_rules(layout: str, payload: bytes) -> set[str]:
@@ -129,7 +129,7 @@ class _Reader:
         self._known: dict[str, Any] = {"position": 0, "left": len(payload)}
         self._is_truncated = False
 
-    def parts(self, fields: tuple[WireField, ...], path: str = "") -> Iterator[Part]:
+    def parts(self, fields: tuple[WireField, ...], path: str = "") -> Iterator[FieldSpan]:
         """The fields from here on, up to the first that is truncated."""
         for field in fields:
             if field.when and not self._value(field.when):
@@ -147,7 +147,7 @@ class _Reader:
         """The rules of the field that was read last that its value breaks."""
         return (code for code, expression in field.checks.items() if self._value(expression))
 
-    def _part(self, name: str, field: WireField, place: int) -> Iterator[Part]:
+    def _part(self, name: str, field: WireField, place: int) -> Iterator[FieldSpan]:
         size = self._size(field, place)
         if size <= 0:
             return
@@ -164,7 +164,7 @@ class _Reader:
             self._known[field.id].append(value)
         elif field.id:
             self._known[field.id] = value
-        yield Part(name, field, start, self.at, self._is_truncated, value)
+        yield FieldSpan(name, field, start, self.at, self._is_truncated, value)
 
     def _size(self, field: WireField, place: int) -> int:
         left = len(self._payload) - self.at

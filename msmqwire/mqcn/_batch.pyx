@@ -78,7 +78,7 @@ LAYOUT = Layout(
 )
 
 
-cdef inline void put_bare(Change* change, uint32_t version, uint32_t violations, size_t properties) noexcept nogil:
+cdef inline void clear_change(Change* change, uint32_t version, uint32_t violations, size_t properties) noexcept nogil:
     """A row without a change; version 0 for a null row."""
     memset(change, 0, sizeof(Change))
     change.presence = DECODED if version else 0
@@ -125,7 +125,7 @@ cdef inline void set_rest(Change* change, const Update* update, size_t propertie
 
 
 cdef void put_body(Change* change, const uint8_t* guid, const Body* body, size_t properties) noexcept nogil:
-    put_bare(change, 2, body.violations, properties)
+    clear_change(change, 2, body.violations, properties)
     change.presence = DECODED | HAS_CHANGE | HAS_OBJECT | HAS_GUID | HAS_BODY
     change.sections[OBJECT_GUID] = guid
     change.parts[DOMAIN_CONTROLLER].offset = <uint32_t>body.name_at
@@ -134,45 +134,45 @@ cdef void put_body(Change* change, const uint8_t* guid, const Body* body, size_t
     change.codes[OBJECT] = <uint8_t>(MACHINE - 1 if body.event == 4 else QUEUE - 1)
 
 
-cdef inline void put_head(const RowColumns* to, size_t row, const Change* change, bint all_) noexcept nogil:
-    """Write what a row has from the head of an update; ``all_`` is a constant: whether every column is requested."""
-    if all_ or to.version != NULL:
+cdef inline void put_head(const RowColumns* to, size_t row, const Change* change, bint every_column) noexcept nogil:
+    """Write what a row has from the head of an update; ``every_column`` is a constant: all columns are requested."""
+    if every_column or to.version != NULL:
         to.version[row] = change.codes[VERSION]
-    if all_ or to.index != NULL:
+    if every_column or to.index != NULL:
         to.index[row] = change.codes[INDEX]
-    if all_ or to.operation != NULL:
+    if every_column or to.operation != NULL:
         to.operation[row] = change.codes[OPERATION]
-    if all_ or to.object_guid != NULL:
+    if every_column or to.object_guid != NULL:
         memcpy(to.object_guid + 16 * row, change.sections[OBJECT_GUID], 16)
-    if all_ or to.path_name != NULL:
+    if every_column or to.path_name != NULL:
         to.path_name[row] = change.parts[PATH_NAME]
-    if all_ or to.master_guid != NULL:
+    if every_column or to.master_guid != NULL:
         memcpy(to.master_guid + 16 * row, change.sections[MASTER_GUID], 16)
-    if all_ or to.domain_controller != NULL:
+    if every_column or to.domain_controller != NULL:
         to.domain_controller[row] = change.parts[DOMAIN_CONTROLLER]
-    if all_ or to.reserved != NULL:
+    if every_column or to.reserved != NULL:
         to.reserved[row] = change.parts[RESERVED]
 
 
-cdef inline void put_rest(const RowColumns* to, size_t row, const Change* change, bint all_) noexcept nogil:
+cdef inline void put_rest(const RowColumns* to, size_t row, const Change* change, bint every_column) noexcept nogil:
     """Write what a row has from its properties."""
     to.presence[row] = <uint8_t>change.presence
-    if all_ or to.object != NULL:
+    if every_column or to.object != NULL:
         to.object[row] = change.codes[OBJECT]
-    if all_ or to.properties != NULL:
+    if every_column or to.properties != NULL:
         to.properties[row + 1] = <int32_t>change.counts[PROPERTIES]
-    if all_ or to.violations != NULL:
+    if every_column or to.violations != NULL:
         to.violations[row] = change.violations
 
 
-cdef inline void put_row(const RowColumns* to, size_t row, const Change* change, bint all_) noexcept nogil:
-    put_head(to, row, change, all_)
-    put_rest(to, row, change, all_)
+cdef inline void put_row(const RowColumns* to, size_t row, const Change* change, bint every_column) noexcept nogil:
+    put_head(to, row, change, every_column)
+    put_rest(to, row, change, every_column)
 
 
 cdef inline int read_updates(
     const uint8_t* data, size_t size, bint strict, const RowColumns* to, const PropertyColumns* items, size_t* row,
-    size_t* properties, bint all_, bint wanted, Update* update, Fault* fault,
+    size_t* properties, bint every_column, bint wanted, Update* update, Fault* fault,
 ) noexcept nogil:
     """Write the rows of a message of version 1. 0, or -1 with ``fault`` set and rows that do not count."""
     cdef Change change
@@ -186,16 +186,16 @@ cdef inline int read_updates(
             return -1
         set_head(&change, i, data, update)
         # Written before the properties are read, which need the registers
-        put_head(to, row[0], &change, all_)
+        put_head(to, row[0], &change, every_column)
         if read_update_properties(data, size, &at, items, properties, wanted, update, fault) != 0:
             return -1
         set_rest(&change, update, properties[0])
-        put_rest(to, row[0], &change, all_)
+        put_rest(to, row[0], &change, every_column)
         found |= update.violations
         row[0] += 1
     if wire_unlikely(count == 0):
-        put_bare(&bare, 1, NO_UPDATES, properties[0])
-        put_row(to, row[0], &bare, all_)
+        clear_change(&bare, 1, NO_UPDATES, properties[0])
+        put_row(to, row[0], &bare, every_column)
         row[0] += 1
     if wire_unlikely(size - at > 1):
         found |= TRAILING_BYTES
@@ -221,18 +221,18 @@ cdef int read_text(
     return 0
 
 
-cdef void put_bare_row(const RowColumns* to, size_t row, size_t properties) noexcept nogil:
+cdef void write_row_without_update(const RowColumns* to, size_t row, size_t properties) noexcept nogil:
     """Write a null row."""
     cdef Change change
-    put_bare(&change, 0, 0, properties)
+    clear_change(&change, 0, 0, properties)
     put_row(to, row, &change, False)
 
 
 cdef inline void read_messages(
     const PayloadTable* payloads, size_t count, bint strict, const RowColumns* given, PropertyColumns items,
-    Columns* columns, bint all_, bint wanted,
+    Columns* columns, bint every_column, bint wanted,
 ) noexcept nogil:
-    """Decode messages; ``all_`` and ``wanted`` are constants: whether every column, and properties, are requested.
+    """Decode messages; ``every_column`` and ``wanted`` are constants: every column, and properties, are requested.
 
     It works on local copies, whose addresses only inline functions see, so that no store to a column can be thought
     to change them; other functions get ``given``.
@@ -254,7 +254,7 @@ cdef inline void read_messages(
         first_row = row
         first_property = properties
         if wire_unlikely(span.data == NULL):
-            put_bare_row(given, row, properties)
+            write_row_without_update(given, row, properties)
             row += 1
         else:
             status = read_header(span.data, span.size, &fault)
@@ -262,7 +262,7 @@ cdef inline void read_messages(
                 pass
             elif span.data[0] == 1:
                 status = read_updates(
-                    span.data, span.size, strict, &to, &items, &row, &properties, all_, wanted, &update,
+                    span.data, span.size, strict, &to, &items, &row, &properties, every_column, wanted, &update,
                     &fault,
                 )
             else:
@@ -271,7 +271,7 @@ cdef inline void read_messages(
             if wire_unlikely(status != 0):
                 row = first_row
                 properties = first_property
-                put_bare_row(given, row, properties)
+                write_row_without_update(given, row, properties)
                 put_fault(columns, &fault, row)
                 row += 1
         groups[message + 1] = <int32_t>row

@@ -38,19 +38,21 @@ NEEDED = (
 )
 
 
-cdef struct Rows:
+cdef struct ChangeRows:
     RowColumns columns
     const int32_t* messages
     const uint8_t* ids
     const TextSpan* values
 
 
-cdef inline bint is_refused(const Rows* rows, size_t row, uint32_t refused) noexcept nogil:
-    """Whether a row is null, has no change, or breaks a rule of the encoder."""
+cdef inline bint is_refused(const ChangeRows* rows, size_t row, uint32_t refused) noexcept nogil:
+    """Return True if a row is null, has no change, or breaks a rule of the encoder."""
     return not rows.columns.presence[row] & HAS_CHANGE or (rows.columns.violations[row] & refused) != 0
 
 
-cdef inline size_t write_update(const Rows* rows, size_t row, const uint8_t* payload, uint8_t* target) noexcept nogil:
+cdef inline size_t write_update(
+    const ChangeRows* rows, size_t row, const uint8_t* payload, uint8_t* target
+) noexcept nogil:
     cdef const RowColumns* columns = &rows.columns
     cdef size_t first = <size_t>columns.properties[row]
     cdef size_t count = <size_t>columns.properties[row + 1] - first
@@ -73,7 +75,7 @@ cdef inline size_t write_update(const Rows* rows, size_t row, const uint8_t* pay
 
 
 cdef size_t write_body_row(
-    const Rows* rows, size_t row, const uint8_t* payload, bint closing_space, uint8_t* target
+    const ChangeRows* rows, size_t row, const uint8_t* payload, bint closing_space, uint8_t* target
 ) noexcept nogil:
     cdef uint32_t event = rows.columns.operation[row] + 1
     cdef const TextSpan* name = &rows.columns.domain_controller[row]
@@ -85,10 +87,10 @@ cdef size_t write_body_row(
 
 
 cdef size_t encode_messages(
-    Rows rows, const PayloadTable* payloads, size_t count, uint32_t refused, bint closing_space, uint8_t* data,
+    ChangeRows rows, const PayloadTable* payloads, size_t count, uint32_t refused, bint closing_space, uint8_t* data,
     int32_t* offsets, size_t* bad_row,
 ) noexcept nogil:
-    """As ``Encoder.write``, of a copy of ``rows``, which no store to a payload can change."""
+    """Encode messages; see ``Encoder.write``. ``rows`` is a copy, so that no store to a payload can change it."""
     cdef PayloadTable source = payloads[0]
     cdef uint8_t* target = data
     cdef const uint8_t* payload
@@ -118,7 +120,7 @@ cdef size_t encode_messages(
 
 
 cdef class MessageEncoder(Encoder):
-    cdef Rows rows
+    cdef ChangeRows rows
     cdef bint closing_space
     cdef uint32_t refused   # violations
     cdef size_t bad_row

@@ -181,7 +181,7 @@ cdef enum:
 
 
 cdef bint is_path_name(const uint8_t* path, size_t units, size_t* wrong) noexcept nogil:
-    """Whether a PathName is a QueuePathName, by the grammar of format names; if not, ``wrong`` is its first wrong unit.
+    """Return True if a PathName is a QueuePathName of the grammar; if not, ``wrong`` is its first wrong unit.
 
     That is ``units`` where the name is incomplete.
     """
@@ -258,7 +258,7 @@ cdef bint skip(
 
 
 cdef size_t read_guid(const uint8_t* text, size_t units, uint8_t* guid) noexcept nogil:
-    """As ``parse_guid``, of code units."""
+    """Parse the text of a GUID in code units of UTF-16. Return the number of characters read."""
     cdef uint8_t[GUID_TEXT_SIZE] digits
     cdef size_t i
     units = min(units, <size_t>GUID_TEXT_SIZE)

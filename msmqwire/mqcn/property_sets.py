@@ -20,7 +20,7 @@ SENT = (
     "QM_QUOTA", "QM_JOURNAL_QUOTA", "QM_SECURITY", "QM_ADDRESS", "QM_CNS", "QM_MACHINE_TYPE", "QM_OS",
 )  # fmt: skip
 
-#: The bits of the PROPIDs that a create, the change of a queue and that of a machine need or can have.
+#: The PROPIDs, as bits, that a create, a change of a queue and a change of a machine need, and can have.
 PROPERTY_SETS = {
     "CREATED": 0x7FFF,
     "QUEUE_KEY": 0x8000,
@@ -35,7 +35,7 @@ def _members(name: str) -> list[int]:
     return [by_name(f"PROPID_{name}").number for at, name in enumerate(SENT) if bits >> at & 1]
 
 
-#: The PROPIDs that a create of a queue has, that the change of a queue can have, and that of a queue manager.
+#: The PROPIDs that a create of a queue, a change of a queue and a change of a queue manager can have.
 CREATED = frozenset(_members("CREATED"))
 QUEUE_CHANGES = frozenset(_members("QUEUE_CHANGES"))
 MACHINE_CHANGES = frozenset(_members("MACHINE_CHANGES"))
@@ -52,7 +52,7 @@ _SETS = {
 
 
 def describe(violations: Iterable[str], updates: Iterable[tuple[int, Any]]) -> str:
-    """The names of violations of numbered updates, those of properties with the PROPIDs of the first such update."""
+    """Return the names of violations of numbered updates; one of properties has the PROPIDs of its first update."""
     described = []
     numbered = list(updates)
     for name in violations:

@@ -58,7 +58,7 @@ class Violation(Violations):
 #: The violations that are faults of strict decoding.
 STRICT = reduce(or_, [each for each in Violation if each.rule.strict])
 
-#: The members of a property that hold its value: that of its type has it, the others are null.
+#: The members of a property for its value: the member of its type has it, the others are null.
 VALUES = (
     ("int", INT64), ("text", TEXT), ("guid", GUID), ("bytes", BYTES), ("ints", ListOf(UINT32)), ("guids", ListOf(GUID)),
     ("texts", ListOf(TEXT)),
@@ -202,5 +202,5 @@ NOTIFICATIONS = packet_table("notifications", "[MS-MQCN] 2.2.4", HEADERS, FIELDS
 
 
 def begins_message(row: Mapping[str, Any]) -> bool:
-    """Whether a row of the table is the first of its message: its ``index`` is 0 or null."""
+    """Return True if a row of the table is the first of its message: its ``index`` is 0 or null."""
     return not row.get("index")

@@ -130,7 +130,7 @@ cdef class MessageBatch(Batch):
 cdef bint keep_complete_fields(
     Decoder decoder, bint sessions, size_t row, const Span* span, Packet* packet, Fault* fault, uint8_t* header
 ) noexcept nogil:
-    """Whether a payload at fault is incomplete; then its packet has the complete fields, some of them in ``header``."""
+    """Return True if a payload at fault is truncated; then the packet has the complete fields, some in ``header``."""
     cdef size_t lost = decoder.payloads.table.lost[row]
     if lost & UNFRAMED:
         if fault.field != <uint32_t>Field.PacketSize:  # of a BaseHeader with its signature

@@ -143,7 +143,7 @@ cdef inline size_t skip_padding(size_t at, size_t size, Packet* packet) noexcept
 
 
 cdef inline bint is_other_header(const uint8_t* data, size_t size) noexcept nogil:
-    """Whether the bytes of a truncated BaseHeader show that it is not one."""
+    """Return True if the bytes of a truncated BaseHeader show that it is not one."""
     return size > 0 and data[0] != VERSION_NUMBER or size >= 8 and load_u32(data + SIGNATURE_AT) != PACKET_SIGNATURE
 
 

@@ -94,7 +94,7 @@ cdef class MessagePacket(WirePacket):
         return tuple([flag.name.lower() for flag in flags if self.header.violations & <uint32_t>flag])
 
     cdef bytes canonical(self):
-        """The packet as it is written: reserved bytes and padding are not part of the value."""
+        """Return the packet without what is no part of its value: reserved bytes and padding."""
         if isinstance(self, UserMessage):
             return rewritten_message(&self.header, self.data)
         return packed_session(&self.header)
@@ -221,7 +221,7 @@ cdef class UserMessage(MessagePacket):
         attach(self, builder.packed())
 
     def replace(self, **changes):
-        """As ``WirePacket.replace``; a new ``body_text`` takes the place of ``body``."""
+        """Return a copy with other values; see ``WirePacket.replace``. A new ``body_text`` replaces ``body``."""
         if changes.get("body_text") is not None:
             changes.setdefault("body", None)
         return MessagePacket.replace(self, **changes)
@@ -261,7 +261,7 @@ cdef class UserMessage(MessagePacket):
 
 
 cdef dict message_defaults(dict values, dict groups):
-    """The defaults of a message, some of which follow from its other values."""
+    """Return the defaults of a message; some follow from its other values."""
     destination = values.get("destination_queue")
     return {
         **MESSAGE_DEFAULTS,
@@ -484,7 +484,7 @@ user_msg_sequence_number=0, recoverable_msg_seq_number=0, window_size=64, refuse
 
 
 cdef MessagePacket of_its_kind(MessagePacket read):
-    """A packet with InternalHeader as an object of its own class, which is known when it has been read."""
+    """Return a packet with InternalHeader; its class follows from its type."""
     cdef type class_ = SESSION_CLASSES[SESSION_KINDS[read.header.codes[KIND]]]
     cdef MessagePacket packet
     if class_ is EstablishConnection:

@@ -25,7 +25,7 @@ cdef inline uint32_t body_type_of(const Packet* packet) noexcept nogil:
 
 
 cdef inline bint is_encrypted(const Packet* packet) noexcept nogil:
-    """Whether the body of a packet with properties is encrypted: PrivacyLevel and EB."""
+    """Return True if the body of a packet with properties is encrypted: PrivacyLevel and EB."""
     cdef uint32_t privacy = load_u32(packet.sections[PROPERTIES] + PRIVACY_LEVEL_AT)
     return privacy != 0 or packet.sections[SECURITY][0] & BODY_ENCRYPTED != 0
 

@@ -15,7 +15,7 @@ from libc.string cimport memcpy, memset
 
 from msmqwire.columns._buffer cimport Buffer, allocate
 from msmqwire.columns._convert cimport TextSpan
-from msmqwire.columns._layout cimport Layout, Source, field_of, largest_number, number_of, store_number
+from msmqwire.columns._layout cimport Layout, ColumnCopy, field_of, largest_number, number_of, store_number
 from msmqwire.columns._payloads cimport bytes_of
 from msmqwire.mqqb.message._bodies cimport format_and_text
 from msmqwire.mqqb._kernel cimport (
@@ -46,9 +46,9 @@ from msmqwire.mqqb.message.readable import BODY_TYPES
 from msmqwire.mqqb.schema import MESSAGES, SESSIONS
 
 
-cdef class Place:
+cdef class ValuePlace:
     """The source and the type of the values of a column."""
-    cdef Source source
+    cdef ColumnCopy source
     cdef uint32_t presence
     cdef object type
 
@@ -59,11 +59,11 @@ cdef class Place:
 
 
 cdef dict MESSAGE_PLACES = {
-    column.name: Place(column, MESSAGE_LAYOUT) for column in MESSAGES.columns if not column.derived
+    column.name: ValuePlace(column, MESSAGE_LAYOUT) for column in MESSAGES.columns if not column.derived
 }
 # The number that the time is on the wire
-MESSAGE_PLACES["sent_time_seconds"] = Place(MESSAGES.select(["sent_time"])[0], MESSAGE_LAYOUT, UINT32)
-cdef dict SESSION_PLACES = {column.name: Place(column, SESSION_LAYOUT) for column in SESSIONS.columns}
+MESSAGE_PLACES["sent_time_seconds"] = ValuePlace(MESSAGES.select(["sent_time"])[0], MESSAGE_LAYOUT, UINT32)
+cdef dict SESSION_PLACES = {column.name: ValuePlace(column, SESSION_LAYOUT) for column in SESSIONS.columns}
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 cdef object SECOND = timedelta(seconds=1)
@@ -100,7 +100,7 @@ cdef object derived_value(const Packet* packet, const uint8_t* data, str name):
 
 cdef object value_of(const Packet* packet, object owner, const uint8_t* data, str name, bint session):
     """The value that a packet, whose bytes are ``data`` of ``owner``, has in a column; None where that is null."""
-    cdef Place place = (SESSION_PLACES if session else MESSAGE_PLACES).get(name)
+    cdef ValuePlace place = (SESSION_PLACES if session else MESSAGE_PLACES).get(name)
     cdef TextSpan span
     cdef uint64_t number
     if place is None:
@@ -186,7 +186,7 @@ cdef class Builder:
 
     cdef int put(self, str name, object value) except -1:
         """Store the value of a column in the draft, and set its presence."""
-        cdef Place place = (SESSION_PLACES if self.session else MESSAGE_PLACES)[name]
+        cdef ValuePlace place = (SESSION_PLACES if self.session else MESSAGE_PLACES)[name]
         cdef uint8_t[16] guid
         self.draft.packet.presence |= place.presence
         if place.type is TEXT or place.type is BYTES:
@@ -297,7 +297,7 @@ cdef bytes packed_session(const Packet* packet):
 
 
 cdef bytes rewritten_message(const Packet* packet, const uint8_t* data):
-    """A message that was read from ``data``, as it is written."""
+    """Return the message in ``data``, in the form in which it is written."""
     cdef QueueLists lists
     cdef list names = []
     cdef Buffer buffer

@@ -25,7 +25,7 @@ cdef enum Framing:
 
 
 cdef inline bint has_session_header(const uint8_t* base_header) noexcept nogil:
-    """Whether a SessionHeader that PacketSize does not count follows the packet."""
+    """Return True if a SessionHeader that PacketSize does not count follows the packet."""
     return load_u16(base_header + 2) & (FLAG_INTERNAL | FLAG_SESSION) == FLAG_SESSION
 
 

@@ -17,5 +17,5 @@ FLAG_SESSION = 1 << 4
 
 
 def has_signature(payload: bytes) -> bool:
-    """Whether a payload has the Signature of a BaseHeader, as all packets but pings."""
+    """Return True if a payload has the Signature of a BaseHeader, as all packets but pings."""
     return payload[4:8] == PACKET_SIGNATURE

@@ -149,7 +149,7 @@ class MultiQueueFormatHeader:
 
 @dataclass(frozen=True, kw_only=True)
 class SessionHeader:
-    """The packets of the session that a sender acknowledges, and the number of its own: [MS-MQMQ] 2.2.20.4."""
+    """The packets of the session that a sender acknowledges, and the number of this packet: [MS-MQMQ] 2.2.20.4."""
 
     ack_sequence_number: int = 0
     recoverable_msg_ack_seq_number: int = 0

@@ -7,7 +7,7 @@ from libc.string cimport memcmp, memcpy, memset
 from msmqwire.columns._batch cimport DECODED, Batch
 from msmqwire.columns._convert cimport TextSpan
 from msmqwire.columns._decoder cimport Decoder, check_run, decode_block, decode_payloads
-from msmqwire.columns._layout cimport LARGEST_BLOCK, Layout, fill_rows, find_columns, place_of
+from msmqwire.columns._layout cimport LARGEST_BLOCK, Layout, repeat_row, find_columns, place_of
 from msmqwire.columns._payloads cimport Payloads
 from msmqwire.columns.payload_table cimport PayloadTable, Span, payload_at
 from msmqwire.mqsd._kernel cimport (
@@ -97,7 +97,7 @@ cdef class TopologyDecoder(Decoder):
             packet.codes[TYPE] = REQUEST
             packet.sections[REQUEST_FIELDS] = NULL
             packet.counts[SERVERS] = 0
-            fill_rows(&self.columns, &packet, row - start)
+            repeat_row(&self.columns, &packet, row - start)
         return row
 
     cdef size_t put_plain_replies(self, size_t row) noexcept nogil:
@@ -148,7 +148,7 @@ cdef class TopologyDecoder(Decoder):
             alike.sections[RESPONDING_SITE] = NULL
             alike.counts[NETWORKS] = 1
             alike.counts[SERVERS] = 1
-            fill_rows(&self.columns, &alike, row - start)
+            repeat_row(&self.columns, &alike, row - start)
         return row
 
     cdef void clear(self, void* record) noexcept nogil:

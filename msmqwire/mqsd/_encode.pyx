@@ -33,7 +33,7 @@ if False:  # for type checkers: see stubs.py
 
 
 # A batch that is encoded
-cdef struct Rows:
+cdef struct PacketRows:
     RowColumns columns
     bint requests                  # whether the batch has all that a request needs, likewise for a reply
     bint replies
@@ -44,7 +44,7 @@ cdef struct Rows:
 
 
 cdef inline size_t write_reply_row(
-    const Rows* rows, size_t row, const uint8_t* payload, uint8_t* target
+    const PacketRows* rows, size_t row, const uint8_t* payload, uint8_t* target
 ) noexcept nogil:
     cdef size_t network = <size_t>rows.columns.connected_networks[row]
     cdef size_t count = <size_t>rows.columns.connected_networks[row + 1] - network
@@ -56,7 +56,7 @@ cdef inline size_t write_reply_row(
     cdef size_t first
     cdef size_t size
     write_reply(target, rows.columns.correlation_id + 16 * row, <uint32_t>count, mask, 0)
-    # Four at once, of which what follows is written over those too many; ``largest`` leaves room
+    # Four at once; the next value overwrites the excess, and ``largest`` has space for the last
     if count <= 4 and network + 4 <= rows.network_count:
         memcpy(target + REPLY_FIXED_SIZE, rows.networks + 16 * network, 64)
     else:
@@ -80,7 +80,7 @@ cdef inline size_t write_reply_row(
 
 
 cdef inline size_t write_row(
-    const Rows* rows, const PayloadTable* payloads, size_t row, uint8_t* target
+    const PacketRows* rows, const PayloadTable* payloads, size_t row, uint8_t* target
 ) noexcept nogil:
     """Write a row and return its size; 0 when it is refused."""
     cdef size_t first
@@ -99,10 +99,10 @@ cdef inline size_t write_row(
 
 
 cdef class TopologyEncoder(Encoder):
-    cdef Rows rows
+    cdef PacketRows rows
 
     def __cinit__(self, Batch batch):
-        cdef Rows* rows = &self.rows
+        cdef PacketRows* rows = &self.rows
         find_columns(batch, &rows.columns, sizeof(rows.columns))
         rows.requests = all([batch.wants(name) for name in OWN_OF_REQUESTS])
         rows.replies = all([batch.wants(name) for name in OWN_OF_REPLIES])
@@ -114,7 +114,7 @@ cdef class TopologyEncoder(Encoder):
         rows.servers.ipx = batch.data("servers[].ipx")
 
     cdef size_t write(self, size_t rows, uint8_t* data, int32_t* offsets) noexcept nogil:
-        cdef Rows columns = self.rows  # local copies, which no store to a payload can change
+        cdef PacketRows columns = self.rows  # local copies, which no store to a payload can change
         cdef PayloadTable payloads = self.payloads[0]
         cdef size_t at = 0
         cdef size_t size

@@ -26,8 +26,8 @@ from msmqwire.wire._transport cimport Transport
 cdef enum:
     IPX_NETWORKS_AT = REQUEST_SIZE + 4  # after their count
     SMALLEST_IPX_REQUEST = IPX_NETWORKS_AT + 4
-    FLAGS_SIZE = 4          # in front of a name
-    CLOSING_SIZE = 2        # behind it
+    FLAGS_SIZE = 4          # before a name
+    CLOSING_SIZE = 2        # after it
     COMMA = 0x002C
     NO_FLAGS = 0x00300030   # the code units "0" "0", IP flag first
     FLAG_BITS = 0x00010001
@@ -66,7 +66,7 @@ cdef inline void clear_topology(Topology* packet) noexcept nogil:
 
 
 cdef inline uint32_t note_trailing(Topology* packet, size_t size) noexcept nogil:
-    """Note the bytes after the described ones; the presence bit, 0 where there are none."""
+    """Note the bytes after the last field. Return their presence bit, 0 without such bytes."""
     packet.parts[TRAILING].offset = 0
     packet.parts[TRAILING].length = 0
     if size == packet.described:
@@ -137,7 +137,7 @@ cdef inline int read_request(
 
 
 cdef inline bint is_plain_request(const uint8_t* data, size_t size) noexcept nogil:
-    """Whether this is a request in the IP form, nothing after it, whose Version and Reserved are 0."""
+    """Return True if this is a request in the IP form, nothing after it, whose Version and Reserved are 0."""
     return size == REQUEST_SIZE and load_u32(data) == REQUEST << 8
 
 

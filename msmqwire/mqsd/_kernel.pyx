@@ -15,7 +15,7 @@ memset(BLANK, 0, sizeof(BLANK))
 
 
 cdef int truncated(Fault* fault, Field field, size_t at, uint64_t needed, size_t size) noexcept nogil:
-    """The fault of a field at ``at`` of which the payload, of ``size`` bytes, lacks some."""
+    """Set the fault of the field at ``at``, which is truncated by the end of the payload at ``size``."""
     return set_fault(fault, TRUNCATED, field, at, needed, size - at)
 
 
@@ -58,7 +58,7 @@ cdef int reply_truncated(const uint8_t* data, size_t size, Fault* fault) noexcep
         return truncated(fault, Field.DirectoryServiceServerSize, DIRECTORY_SERVICE_SERVER_SIZE_AT, 4, size)
     servers_size = load_u32(data + DIRECTORY_SERVICE_SERVER_SIZE_AT)
     if servers_size & 1 or 0 < servers_size < SMALLEST_SERVER_ARRAY:
-        # Whole code units, and at least those of one entry
+        # Complete code units, at least as many as one entry has
         return set_fault_of(
             fault, BAD_SIZE, Field.DirectoryServiceServerSize, DIRECTORY_SERVICE_SERVER_SIZE_AT,
             max(<uint64_t>servers_size + (servers_size & 1), <uint64_t>SMALLEST_SERVER_ARRAY), servers_size,
@@ -120,7 +120,7 @@ cdef int keep_complete_fields(
 cdef int ipx_form_truncated(
     const uint8_t* data, size_t size, size_t total, uint32_t transport, Fault* fault
 ) noexcept nogil:
-    """The field of the IPX form that lacks bytes; 0 if there is none, as in a datagram over IP."""
+    """Return the truncated field of the IPX form; 0 without one, and in a datagram over IP."""
     cdef uint32_t count
     if transport == Transport.UDP or total < SMALLEST_IPX_REQUEST:
         return 0

@@ -89,7 +89,7 @@ cdef class TopologyPacket(WirePacket):
 
     @property
     def trailing(self) -> memoryview | None:
-        """The bytes after the last field, a view; None if there are none. A server ignores those of a request."""
+        """The bytes after the last field, as a view, or None. A server ignores such bytes in a request."""
         cdef TextSpan part = self.header.parts[TRAILING]
         if not self.header.presence & HAS_TRAILING:
             return None

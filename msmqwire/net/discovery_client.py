@@ -159,7 +159,7 @@ async def discover(**options: Unpack[Options]) -> Discovery:
 
 
 def discover_sync(**options: Unpack[Options]) -> Discovery:
-    """As ``discover``, for a program without an event loop."""
+    """Call ``discover`` in a program without an event loop."""
     return asyncio.run(discover(**options))
 
 

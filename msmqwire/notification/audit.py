@@ -16,7 +16,7 @@ from msmqwire.notification.judgement import Rule
 DISPATCH, VERSION_1, VERSION_2 = "[MS-MQCN] 3.2.5", "[MS-MQCN] 3.2.5.1", "[MS-MQCN] 3.2.5.2"
 
 
-class Place(TypedDict):
+class ChangePlace(TypedDict):
     """The fields that all records share, as arguments: ``Ignored(**place, rule=rule)``."""
 
     message: int | None

@@ -1,4 +1,4 @@
-r"""Compares the queues that machines were notified of with those of a directory.
+r"""Compares the queues in change notifications with the queues of a directory.
 
 >>> from msmqwire.capture import read_table
 >>> from msmqwire.directory import MemoryDirectory
@@ -73,7 +73,7 @@ class Comparison:
 
 
 def compare(queues: Iterable[NotifiedQueue], directory: Directory) -> Iterator[Comparison]:
-    """Compare queues of a replay with those of a directory.
+    """Compare the queues of a replay with the queues of a directory.
 
     A queue of the replay is looked up by its Identifier, or by its Pathname if no Identifier was notified. The queues
     of the directory that no machine was notified of come last. A queue that several machines were notified of comes

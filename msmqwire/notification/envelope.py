@@ -96,7 +96,7 @@ class Envelope:
 
 
 def names_queue_manager(sender_id_type: Any, size: Any) -> Any:
-    """Whether a security identifier of ``size`` bytes names a queue manager.
+    """Return True if a security identifier of ``size`` bytes names a queue manager.
 
     Of a number, the place in ``SENDER_ID_TYPES``, or for each of an array of them.
     """

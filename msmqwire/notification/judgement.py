@@ -18,7 +18,7 @@ from uuid import UUID
 import numpy as np
 
 from msmqwire.columns import Payloads
-from msmqwire.columns._batch import gathered
+from msmqwire.columns._batch import take
 from msmqwire.errors import DecodeError, FormatNameError
 from msmqwire.formatname import parse_batch, parse_path_name
 from msmqwire.formatname.schema import QUEUE_TYPES
@@ -337,7 +337,7 @@ class _Claim(NamedTuple):
 
 
 class _MessageFacts:
-    """The facts of one message; those of its sender are not read before the rules need them."""
+    """The facts of one message. The facts of its sender are read when the rules need them."""
 
     def __init__(self, fault: str, version: int, versions: Collection[int], claim: _Claim) -> None:
         self.has_no_version = fault == _BAD_VERSION
@@ -419,7 +419,7 @@ class _ChangeFacts(NamedTuple):
 
 
 def _unknown(claim: _Claim, operation: str | None, is_applied: bool) -> Unverified | None:
-    """What is not known of a change; ``operation`` is that of an event."""
+    """Return what is not known of a change; ``operation`` is the operation of an event."""
     is_event = operation is not None
     unknown_sender = claim.envelope is None
     facts = _ChangeFacts(
@@ -486,7 +486,7 @@ def judge_batch(
 
 
 class _MessagesFacts:
-    """The facts of the messages of a batch; ``message`` is that of each row."""
+    """The facts of the messages of a batch; ``message`` is the message of each row."""
 
     def __init__(
         self, batch: NotificationBatch, message: NDArray[np.int64], senders: Senders, versions: Collection[int]
@@ -567,7 +567,7 @@ def _pathnames(batch: NotificationBatch) -> tuple[TextColumn, NDArray[np.uint32]
 
 def _rules_against_pathnames(texts: TextColumn, places: NDArray[np.integer]) -> NDArray[np.uint8]:
     """The number of ``rule_against_pathname`` for some of these texts."""
-    ends, data = gathered(texts, places)
+    ends, data = take(texts, places)
     parsed = parse_batch(Payloads.of(data, ends), path_names=True, columns=("queue_type", "fault"))
     against = np.where(parsed["queue_type"] == _PUBLIC, _NONE, RULES.index(Rule.PRIVATE_QUEUE)).astype(np.uint8)
     against[parsed.faults["row"]] = RULES.index(Rule.PATHNAME)

@@ -23,11 +23,11 @@ from msmqwire.notification.audit import (
     VERSION_2,
     Change,
     Changed,
+    ChangePlace,
     Created,
     Deleted,
     Disregarded,
     Ignored,
-    Place,
     Record,
 )
 from msmqwire.notification.carried_attributes import READ_MACHINE, READ_QUEUE, UPDATED_QUEUE
@@ -147,24 +147,24 @@ class NotificationProcessor:
         if message is None or judged.changes[0].outcome is Outcome.DISREGARDED:
             return [_disregarded(number, judged)]
         if message.body is not None:
-            return [self._apply_event(Place(message=number, index=0, section=VERSION_2), message.body)]
+            return [self._apply_event(ChangePlace(message=number, index=0, section=VERSION_2), message.body)]
         return [
             self._apply_update(
-                Place(message=number, index=index, section=VERSION_1), update, judged.changes[index].rule
+                ChangePlace(message=number, index=index, section=VERSION_1), update, judged.changes[index].rule
             )
             for index, update in enumerate(message.updates)
         ]
 
     def refresh(self) -> list[Record]:
         """Read every queue from the directory, as if each had been notified as changed ([MS-MQCN] note <3>)."""
-        place = Place(message=None, index=None, section=VERSION_2)
+        place = ChangePlace(message=None, index=None, section=VERSION_2)
         return [self._read_queue(place, queue.identifier, None) for queue in self.queues]
 
     def _rule_against_computer(self, pathname: str) -> Rule | None:
         """The rule by which a queue on another computer is ignored."""
         return None if computer_of(pathname).lower() in self._computers else Rule.OTHER_COMPUTER
 
-    def _apply_update(self, place: Place, update: NotificationUpdate, rule: Rule | None) -> Record:
+    def _apply_update(self, place: ChangePlace, update: NotificationUpdate, rule: Rule | None) -> Record:
         """Apply an update of version 1, unless it is ignored by a rule ([MS-MQCN] 3.2.5.1)."""
         guid, path = update.guid_identifier, update.path_name or ""
         values = notified_attributes(update.object, update.command, path, first_values(update.properties))
@@ -185,7 +185,7 @@ class NotificationProcessor:
             return Ignored(**place, rule=Rule.NOT_FOUND, identifier=guid, detail=path)
         return self._change(place, queue, values)
 
-    def _apply_event(self, place: Place, body: NotificationBody) -> Record:
+    def _apply_event(self, place: ChangePlace, body: NotificationBody) -> Record:
         """Apply an event of version 2 ([MS-MQCN] 3.2.5.2)."""
         guid = body.object_guid
         if body.object == "machine":
@@ -194,7 +194,7 @@ class NotificationProcessor:
             return self._delete(place, guid)
         return self._read_queue(place, guid, body.domain_controller, created=body.operation == "create")
 
-    def _create(self, place: Place, values: dict[str, Any]) -> Record:
+    def _create(self, place: ChangePlace, values: dict[str, Any]) -> Record:
         identifier, pathname = values["identifier"], values["pathname"]
         if rule := self._rule_against_computer(pathname):
             return Ignored(**place, rule=rule, identifier=identifier, detail=pathname)
@@ -203,7 +203,7 @@ class NotificationProcessor:
             return self._change(place, known, {name: values[name] for name in UPDATED_QUEUE.values() if name in values})
         return self._add(place, Queue(**values))
 
-    def _add(self, place: Place, queue: Queue) -> Created:
+    def _add(self, place: ChangePlace, queue: Queue) -> Created:
         """Add a queue, in place of one that has its Pathname under another Identifier."""
         replaced = self.queues.at(queue.pathname)
         if replaced is not None:
@@ -211,26 +211,26 @@ class NotificationProcessor:
         self.queues.add(queue)
         return Created(**place, queue=queue, replaced=replaced)
 
-    def _change(self, place: Place, queue: Queue, values: dict[str, Any]) -> Changed:
+    def _change(self, place: ChangePlace, queue: Queue, values: dict[str, Any]) -> Changed:
         changes = _changes(queue, values)
         if changes:
             self.queues.update(replace(queue, **values))
         return Changed(**place, object="queue", identifier=queue.identifier, changes=changes)
 
-    def _delete(self, place: Place, identifier: UUID) -> Record:
+    def _delete(self, place: ChangePlace, identifier: UUID) -> Record:
         queue = self.queues.get(identifier)
         if queue is None:
             return Ignored(**place, rule=Rule.NOT_FOUND, identifier=identifier)
         self.queues.remove(queue)
         return Deleted(**place, queue=queue)
 
-    def _change_machine(self, place: Place, values: dict[str, Any]) -> Changed:
+    def _change_machine(self, place: ChangePlace, values: dict[str, Any]) -> Changed:
         changes = _changes(self.queue_manager, values)
         if changes:
             self.queue_manager = replace(self.queue_manager, **values)
         return Changed(**place, object="machine", identifier=self.queue_manager.identifier, changes=changes)
 
-    def _read_queue(self, place: Place, guid: UUID, server: str | None, *, created: bool = False) -> Record:
+    def _read_queue(self, place: ChangePlace, guid: UUID, server: str | None, *, created: bool = False) -> Record:
         """Apply the state that a queue has in the directory; only one that was created may be new."""
         found = self._read(place, Queue, guid, server, READ_QUEUE)
         if isinstance(found, Ignored):
@@ -247,16 +247,16 @@ class NotificationProcessor:
             return Ignored(**place, rule=Rule.NOT_FOUND, identifier=guid)
         return self._add(place, Queue(**found.attributes()))
 
-    def _machine_changed(self, place: Place, guid: UUID, server: str | None) -> Record:
+    def _machine_changed(self, place: ChangePlace, guid: UUID, server: str | None) -> Record:
         if guid != self.queue_manager.identifier:
             return Ignored(**place, rule=Rule.OTHER_MACHINE, identifier=guid)
         found = self._read(place, QueueManager, guid, server, READ_MACHINE)
         return found if isinstance(found, Ignored) else self._change_machine(place, found.attributes())
 
     def _read(
-        self, place: Place, element: type[Element], guid: UUID, server: str | None, attributes: tuple[str, ...]
+        self, place: ChangePlace, element: type[Element], guid: UUID, server: str | None, attributes: tuple[str, ...]
     ) -> Element | Ignored:
-        """An object with all the requested attributes, or why there is none."""
+        """Return an object with all requested attributes, or the reason why none was found."""
         try:
             directory = self._directory(server)
             found = directory.read_directory(element, [Equal("identifier", guid)], attributes)
@@ -276,7 +276,7 @@ class NotificationProcessor:
 
 
 def _disregarded(number: int, judged: JudgedMessage) -> Disregarded:
-    """The record of a message of which nothing is applied."""
+    """Return the record of a message that is not applied."""
     rule, fault = judged.changes[0].rule, judged.fault
     assert rule is not None
     section = DISPATCH if fault or rule is Rule.VERSION else VERSION_1
@@ -285,7 +285,7 @@ def _disregarded(number: int, judged: JudgedMessage) -> Disregarded:
 
 
 def _changes(element: Queue | QueueManager, values: dict[str, Any]) -> tuple[Change, ...]:
-    """The attributes among the values that differ from those of the element."""
+    """Return the attributes whose values differ from the element's."""
     return tuple(
         Change(name, before, value) for name, value in values.items() if (before := getattr(element, name)) != value
     )

@@ -40,7 +40,7 @@ COLUMNS = ("file", "frame", "time", "src", "dst", *CAPTURED_NOTIFICATIONS.names)
 
 _GUIDS = ("object_guid", "master_guid")
 _VALUE_MEMBERS = ("id", "int", "text", "bytes", "guid")
-#: Rows of which Python objects are made at once: each may have 255 properties, and a batch thousands of rows.
+#: Rows made into Python objects at once: each may have 255 properties, and a batch thousands of rows.
 _ROWS_AT_ONCE = 256
 #: The attributes of a queue that no change sets.
 _NAMES = ("identifier", "pathname")
@@ -89,7 +89,7 @@ class Event:
 
     @property
     def applied(self) -> bool:
-        """Whether the change was applied."""
+        """True if the change was applied."""
         return self.rule is None
 
 
@@ -142,7 +142,7 @@ class Replay:
 
     @property
     def disregarded(self) -> int:
-        """The number of messages of which no receiver applies anything."""
+        """The number of messages that no receiver applies."""
         return sum(self.rules.values())
 
 
@@ -410,7 +410,7 @@ class _Queues:
 
     def _index(self, queue: _Queue, guid: UUID | None) -> None:
         if guid is not None:
-            # Also by an ignored event, or a second Identifier at the path would be taken for that of this queue
+            # Also by an ignored event, or a second Identifier at the path would be taken for this queue's
             queue.values.setdefault("identifier", guid)
             self._by_guid[queue.machine, guid] = queue
         path = queue.values.get("pathname")

@@ -79,7 +79,7 @@ class NotificationServer:
 
     @property
     def overflowed(self) -> bool:
-        """Whether the waiting messages have been dropped, to refresh the queues at ``deadline``."""
+        """True if the waiting messages have been dropped, to refresh the queues at ``deadline``."""
         # The message that starts the timer is one more: the window is for those that arrive while it waits
         return self._count > WINDOW
 

@@ -1,7 +1,7 @@
 """Written by `make build` from table.py; do not edit."""
 
 # The types of values: fixed sizes, values that begin with a count, texts
-cdef enum Kind:
+cdef enum ValueKind:
     KIND_NONE
     KIND_I2
     KIND_I4

@@ -179,7 +179,7 @@ class Router:
         return self._for_site_gate(known, source, destination, known.sites_of_gate(source)).identifiers
 
     def get_queue_manager(self, machine_id: UUID | str) -> QueueManager | None:
-        """GetQueueManager: the queue manager with this Identifier, None if there is none ([MS-MQBR] 3.1.5.4).
+        """GetQueueManager: return the queue manager with this Identifier, or None ([MS-MQBR] 3.1.5.4).
 
         ``qualified_computer_name`` is the name to connect to, empty if the directory has none.
         """

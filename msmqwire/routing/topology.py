@@ -109,7 +109,7 @@ class Topology:
         self._derived: dict[Hashable, Any] = {}
 
     def queue_manager(self, machine_id: UUID | str) -> QueueManager | None:
-        """The queue manager with this Identifier or name, None if there is none.
+        """Return the queue manager with this Identifier or name, or None.
 
         Raises
         ------
@@ -186,7 +186,7 @@ class Topology:
         return self._keep(("gates", site_id), lambda: self._find_gates(site_id))
 
     def sites_of_gate(self, machine: QueueManager) -> tuple[UUID, ...]:
-        """The sites of which a routing server is a gate and a member; none for other machines."""
+        """Return the sites in which a routing server is a member and a gate; empty for other machines."""
         if not machine.routing_server:
             return ()
         own = (site for site in machine.site_identifier_list if site in self.position)

@@ -84,7 +84,7 @@ class Initiator(Session):
         return self._pinged and not self._is_retry
 
     def send(self, message: mqqb.UserMessage, now: float) -> int:
-        """As ``Session.send``; a session that is closed asks for a connection at the next deadline."""
+        """Send a message; see ``Session.send``. A closed session asks for a connection at the next deadline."""
         message_id = super().send(message, now)
         if self.state is SessionState.CLOSED:
             self._is_retry = False

@@ -75,7 +75,7 @@ def register(
 
 
 def _finds_data_source(spark: SparkSession) -> bool:
-    """Whether Spark finds the data source by itself: one that is registered is started with the Python of executors."""
+    """Return True if Spark finds the data source by itself: one that is registered runs with the executors' Python."""
     from pyspark.errors import PySparkException
 
     try:

@@ -294,7 +294,7 @@ class _Run:
         lake, storage = self.lake, self.lake.storage
         self.files = {file.name: file for file in files}
         try:
-            lake.settle()
+            lake.apply_committed_runs()
             note_deletions(lake)
             changed = [file for file in files if self.overwrite_before or not lake.known.unchanged(file, self.settings)]
             self._identify(changed)
@@ -536,7 +536,7 @@ class _Run:
 
 
 def _may_be_compressed(name: str) -> bool:
-    """Whether reading all of a file may be needed to identify it, as far as its name says."""
+    """Return True if reading all of a file may be needed to identify it, as far as its name says."""
     return not name.lower().endswith((".pcap", ".pcapng", ".cap"))
 
 

@@ -20,7 +20,7 @@ from msmqwire.columns.schema import TIMESTAMP, Column, GuidForm
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
 
-Rows = TypeVar("Rows", pa.RecordBatch, pa.Table)
+ArrowRows = TypeVar("ArrowRows", pa.RecordBatch, pa.Table)
 SparkGuid = Literal["text", "binary"]
 GUID_FORMS: tuple[SparkGuid, ...] = get_args(SparkGuid)
 
@@ -93,7 +93,7 @@ def arrow_schema(columns: Iterable[SparkColumn]) -> pa.Schema:
     return pa.schema([(column.name, column.arrow) for column in columns])
 
 
-def convert(rows: Rows, columns: Sequence[SparkColumn]) -> Rows:
+def convert(rows: ArrowRows, columns: Sequence[SparkColumn]) -> ArrowRows:
     """Rows of a table, which has GUIDs as requested, as exactly these columns."""
     arrays = [_convert_column(rows.column(column.source), column) for column in columns]
     return type(rows).from_arrays(arrays, schema=arrow_schema(columns))

@@ -25,7 +25,7 @@ fill_decimals()
 
 
 cdef size_t format_ipv4(const uint8_t* address, uint8_t* target) noexcept nogil:
-    # Four bytes are written for each number, of which the next number overwrites what is too much
+    # Four bytes are written for each number; the next number overwrites the excess
     cdef size_t written = 0
     cdef int i
     for i in range(4):

@@ -11,7 +11,7 @@ cdef enum:
 
 
 cdef inline bint is_sid(const uint8_t* data, size_t size) noexcept nogil:
-    """Whether these bytes are one SID."""
+    """Return True if these bytes are one SID."""
     return (
         size >= SMALLEST_SID and data[0] == 1 and data[1] <= MOST_SUB_AUTHORITIES
         and size == <size_t>SMALLEST_SID + 4 * <size_t>data[1]

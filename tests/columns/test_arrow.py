@@ -14,7 +14,7 @@ import pytest
 
 from msmqwire import mqsd
 from msmqwire.columns import allocated_bytes
-from msmqwire.columns._batch import joined
+from msmqwire.columns._batch import concat_columns
 from msmqwire.columns.schema import ListOf, Scalar
 from tests.columns import arrow_consumer
 from tests.columns.formats import Format, each_format
@@ -70,7 +70,7 @@ def test_guids_are_bytes_by_default(kind: Format) -> None:
 def test_two_batches_are_joined(kind: Format, dictionaries: bool) -> None:
     names = kind.table.names
     first, last = (kind.decode_batch(payloads_of(kind), columns=some) for some in (names[:5], names[5:]))
-    rows = joined(first, last, guid="text", dictionaries=dictionaries)
+    rows = concat_columns(first, last, guid="text", dictionaries=dictionaries)
     assert rows.equals(kind.decode_batch(payloads_of(kind)).to_arrow(guid="text", dictionaries=dictionaries))
     for batch in (first, last):
         with pytest.raises(BufferError, match="Arrow"):
@@ -78,7 +78,7 @@ def test_two_batches_are_joined(kind: Format, dictionaries: bool) -> None:
     del rows
     last = kind.decode_batch([], columns=last.columns, out=last)
     with pytest.raises(ValueError, match=r"a batch has \d+ rows, the other 0"):
-        joined(first, last, guid="text", dictionaries=dictionaries)
+        concat_columns(first, last, guid="text", dictionaries=dictionaries)
 
 
 @each_format

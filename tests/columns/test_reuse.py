@@ -14,7 +14,7 @@ import pytest
 
 from msmqwire import Batch, mqcn
 from msmqwire.columns import allocated_bytes
-from msmqwire.columns._batch import gathered
+from msmqwire.columns._batch import take
 from msmqwire.columns.views import ListColumn
 from tests.columns.formats import FORMATS, MESSAGES, NOTIFICATIONS, Format, each_format, one_format_first
 from tests.columns.processes import run
@@ -121,7 +121,7 @@ def test_views_of_an_overwritten_batch_never_mix_payloads(kind: Format) -> None:
             with pytest.raises(ValueError, match="overwritten through out="):
                 part[0]
             with pytest.raises(ValueError, match="overwritten through out="):
-                gathered(part, np.array([0]))
+                take(part, np.array([0]))
     kind.assert_rows(second, out)
 
 

@@ -128,7 +128,7 @@ def decoded(lake: Lake, captures: Captures) -> Decoded:
 def run(root: str | Path, captures: Captures, *, options: Mapping[str, str] | None = None, share: int = 2) -> None:
     """A run over captures, some of which share files."""
     lake = Lake(Storage.of(root, options), create=True)
-    lake.settle()
+    lake.apply_committed_runs()
     note_deletions(lake)
     while new := [file for file, rows in captures.items() if not _holds(lake, file, rows)]:
         groups = []
@@ -222,7 +222,7 @@ _STEPS: list[tuple[Any, str]] = [
     (DeltaTable, "create"),
     (DeltaTable, "create_write_transaction"),
     (LakeTable, "refresh"),
-    (protocol.Lake, "settle"),
+    (protocol.Lake, "apply_committed_runs"),
 ]
 
 
@@ -266,7 +266,7 @@ def run_and_die(root: str, captures: Captures, step: int) -> None:
 def merge(root: str) -> None:
     """Merge the files of a lake, as every so many runs and ``optimize`` do."""
     lake = Lake(Storage.of(root))
-    lake.settle()
+    lake.apply_committed_runs()
     for table in ("topology", "faults", "accounting"):
         lake.table(table).merge()
 

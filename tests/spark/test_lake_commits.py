@@ -56,7 +56,7 @@ def first(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def settled(root: Path) -> Lake:
     lake = Lake(Storage.of(root))
-    lake.settle()
+    lake.apply_committed_runs()
     return lake
 
 

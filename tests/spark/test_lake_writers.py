@@ -240,7 +240,7 @@ CHANGES: dict[str, Callable[[DeltaTable], object]] = {
 def test_changes_that_concern_no_row(root: Path, change: str, name: str) -> None:
     """Also beside a run that read the table before; runs, merges, deletions and readers go on."""
     lake = Lake(Storage.of(root))
-    lake.settle()
+    lake.apply_committed_runs()
     # A vacuum of another writer deletes files of a run under way
     group = None if change == "vacuum" else decoded(lake, {"f": 3})
     CHANGES[change](DeltaTable(root / name))

@@ -38,7 +38,7 @@ cdef enum:
     KEPT = 4  # windows, spans and batches in a pool, at most
 
 cdef inline bint unshared(PyObject* thing) noexcept:
-    """Whether the reference through which we see it is the only one."""
+    """Return True if the reference through which we see it is the only one."""
     return thing.ob_refcnt == 1
 
 
@@ -141,7 +141,7 @@ cdef class Pool:
 
 
 cdef bint is_free(list batches, Py_ssize_t place):
-    """Whether nothing else refers to a batch or one of its columns."""
+    """Return True if nothing else refers to a batch or one of its columns."""
     cdef dict buffers
     if not unshared(PyList_GET_ITEM(batches, place)):
         return False

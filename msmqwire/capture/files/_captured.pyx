@@ -7,7 +7,7 @@ from libc.string cimport memcpy
 
 from msmqwire.capture.files._blocks cimport Pool
 from msmqwire.capture.files._file_reader cimport FileReader
-from msmqwire.capture.files.dispatch cimport take_general
+from msmqwire.capture.files.dispatch cimport parse_any_frame
 from msmqwire.capture.files.window cimport Window
 from msmqwire.capture.frames._frame cimport FRAME_TOO_LARGE, LARGEST_FRAME, Frame, malformed
 from msmqwire.capture.frames._rows cimport Rows
@@ -112,7 +112,7 @@ cdef class CapturedFramesReader(FileReader):
                 frame.link = self.links[self.next]
                 if frame.size > LARGEST_FRAME:
                     malformed(&self.counts, frame.offset, frame.number, FRAME_TOO_LARGE, frame.size, LARGEST_FRAME)
-                elif take_general(&frame, &self.selection.ports, rows.columns, rows, &self.counts, streams):
+                elif parse_any_frame(&frame, &self.selection.ports, rows.columns, rows, &self.counts, streams):
                     self.at += frame.size
                 else:
                     break

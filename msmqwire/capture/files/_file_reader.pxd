@@ -46,7 +46,7 @@ cdef class FileReader:
     cdef uint32_t skip_kind
     cdef bint searching        # for a plausible record
     cdef uint64_t lost_from    # where in the file no record could begin
-    cdef uint64_t settled      # frames that are in the stats
+    cdef uint64_t added_frames      # frames that are in the stats
     cdef readonly uint64_t end  # bytes of it that were read
     cdef bint short            # the first read returned less than requested: it may be all there is for now
     cdef bint ended
@@ -64,7 +64,7 @@ cdef class FileReader:
     cdef Block next_rows(self)
     cdef bint finds_window(self, bint later) except -1
     cdef bint continues(self, const Rows* rows, size_t held) except -1
-    cdef bint walk_on(self, Rows* rows) except -1
+    cdef bint walk_window(self, Rows* rows) except -1
     cdef bint walk(self, Window* window, Rows* rows) except -1
     cdef int truncated_record(self, Window* window) noexcept
     cdef void lose(self, uint64_t offset) noexcept
@@ -72,5 +72,5 @@ cdef class FileReader:
     cdef bint pass_over(self, Window* window) noexcept
     cdef int finish(self, const Window* window) except -1
     cdef int add_interface(self, Window* window) except -1
-    cdef int settle(self, size_t rows) except -1
+    cdef int add_counts(self, size_t rows) except -1
     cdef Block block(self, tuple memory, Batch columns, Rows* rows)

@@ -134,7 +134,7 @@ cdef class FileReader:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the file, read to its end, is a section without interfaces and packets."""
+        """True if the file, read to its end, is a section without interfaces and packets."""
         return self.pcapng and self.ended and not (self.section.count or self.counts.frames)
 
     @property
@@ -171,7 +171,7 @@ cdef class FileReader:
         return not self.exhausted()
 
     cdef bint exhausted(self) noexcept:
-        """Whether all that there is of the file was read."""
+        """Return True if all bytes of the file were read."""
         return self.data is None and (self.ended or self.paused)
 
     cdef uint64_t next_record(self) noexcept:
@@ -183,7 +183,7 @@ cdef class FileReader:
         return self.offset if self.data is None else self.window.offset + self.window.position
 
     cdef bint reached(self) noexcept:
-        """Whether the next record is known and must be left alone."""
+        """Return True if the next record is known and must be left alone."""
         if self.skip_length or self.streams.streams.waiting != NO_FLOW:
             return False
         if self.searching and not self.search_ends:
@@ -224,7 +224,7 @@ cdef class FileReader:
         return 0
 
     cdef Block next_rows(self):
-        """The rows of a window, as many as there is space for, or those of several windows; None if there are none."""
+        """Return the rows of a window, or of several windows, up to the space for them; None without rows."""
         cdef Buffer data
         cdef Buffer gathered = None
         cdef Buffer spans = self.pool.row_spans()
@@ -240,7 +240,7 @@ cdef class FileReader:
                 if self.data is None and not self.finds_window(rows.next != rows.spans):
                     break
                 data = self.data
-                if not self.walk_on(&rows):
+                if not self.walk_window(&rows):
                     break
                 self.data = None
                 if not self.continues(&rows, held_bytes):
@@ -256,7 +256,7 @@ cdef class FileReader:
         rows.count = <size_t>(rows.next - rows.spans)
         if self.streams.streams.no_memory:
             raise MemoryError("no memory for the packets of TCP streams")
-        self.settle(rows.count - rows.packets - rows.cut)
+        self.add_counts(rows.count - rows.packets - rows.cut)
         return self.block((data, gathered, spans, memory), columns, &rows) if rows.count else None
 
     cdef bint finds_window(self, bint later) except -1:
@@ -274,14 +274,14 @@ cdef class FileReader:
         return True
 
     cdef bint continues(self, const Rows* rows, size_t held) except -1:
-        """Whether to add the rows of another window: there are few rows, and few bytes of payloads in this window."""
+        """Return True if the rows of another window are to be added: this one has few rows and small payloads."""
         cdef size_t most = self.pool.block_size
         return (
             self.ready is not None and <size_t>(rows.next - rows.spans) < FULL_BLOCK and rows.nbytes <= most
             and rows.nbytes - held < most // SPARSE and not self.exhausted() and not self.reached() and self.ready()
         )
 
-    cdef bint walk_on(self, Rows* rows) except -1:
+    cdef bint walk_window(self, Rows* rows) except -1:
         """Walk the window to its end; false if the rows have no space for what follows the position."""
         cdef Streams* streams = &self.streams.streams
         if not deliver_waiting(streams, rows, &self.counts):
@@ -429,13 +429,13 @@ cdef class FileReader:
         self.section.count = count + 1
         return 0
 
-    cdef int settle(self, size_t rows) except -1:
+    cdef int add_counts(self, size_t rows) except -1:
         """Move what the kernels counted into the stats."""
         cdef Counts* counts = &self.counts
         cdef const Problem* problem
         cdef size_t i
         stats = self.stats
-        stats.frames += counts.frames - self.settled
+        stats.frames += counts.frames - self.added_frames
         stats.payloads += rows
         for name, count in (<dict>counts.sums).items():
             if count:
@@ -448,7 +448,7 @@ cdef class FileReader:
             )
         for name, count in self.streams.counts().items():
             setattr(stats.streams, name, count)
-        self.settled = counts.frames
+        self.added_frames = counts.frames
         if counts.sums.unsupported:
             count_unsupported(stats, counts)
         for i in range(counts.unread_count):

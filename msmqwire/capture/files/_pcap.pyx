@@ -9,7 +9,7 @@ The magic tells the byte order of all numbers and the unit of the fractions.
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
-from msmqwire.capture.files.dispatch cimport take_general, take_plain
+from msmqwire.capture.files.dispatch cimport parse_any_frame, parse_plain_udp
 from msmqwire.capture.files.window cimport (
     FOLLOWED, FULL, LOST, MORE, SECOND, Stop, Window, fetch_ahead, number, reach,
 )
@@ -57,26 +57,26 @@ cdef uint64_t record_length(const Window* window, const PcapFile* file) noexcept
 
 
 cdef inline bint has_fraction(const uint8_t* record, const PcapFile* file) noexcept nogil:
-    """Whether the fraction is below a second in nanoseconds."""
+    """Return True if the fraction is below a second in nanoseconds."""
     return number(record + 4, file.swapped) < <uint32_t>SECOND
 
 
-cdef inline bint sane(const uint8_t* record, const PcapFile* file) noexcept nogil:
-    """Whether the captured length is at most the original one, and the fraction is one."""
+cdef inline bint has_valid_lengths(const uint8_t* record, const PcapFile* file) noexcept nogil:
+    """Return True if the captured length is at most the original one, and the fraction is one."""
     return number(record + 8, file.swapped) <= number(record + 12, file.swapped) and has_fraction(record, file)
 
 
 cdef inline bint plausible(const uint8_t* record, const PcapFile* file) noexcept nogil:
-    """Whether these could be the 16 bytes before a frame; about one in 2**40 random ones could."""
+    """Return True if these could be the 16 bytes before a frame; about one in 2**40 random ones could."""
     cdef uint32_t captured = number(record + 8, file.swapped)
     return (
         number(record, file.swapped) != 0 and captured != 0 and captured <= <uint32_t>LARGEST_FRAME
-        and number(record + 12, file.swapped) <= <uint32_t>LARGEST_ORIGINAL and sane(record, file)
+        and number(record + 12, file.swapped) <= <uint32_t>LARGEST_ORIGINAL and has_valid_lengths(record, file)
     )
 
 
-cdef inline bint near(const uint8_t* record, const uint8_t* other, bint swapped) noexcept nogil:
-    """Whether the two were captured within a day of each other."""
+cdef inline bint within_a_day(const uint8_t* record, const uint8_t* other, bint swapped) noexcept nogil:
+    """Return True if the two were captured within a day of each other."""
     cdef int64_t apart = <int64_t>number(record, swapped) - <int64_t>number(other, swapped)
     return -DAY <= apart <= DAY
 
@@ -99,7 +99,7 @@ cdef bint find_record(Window* window, const PcapFile* file, bint ended) noexcept
             if captured <= <size_t>(end - record) - RECORD_HEADER:
                 next = record + RECORD_HEADER + captured
                 if next == end or (
-                    RECORD_HEADER <= end - next and plausible(next, file) and near(record, next, file.swapped)
+                    RECORD_HEADER <= end - next and plausible(next, file) and within_a_day(record, next, file.swapped)
                 ):
                     found = True
                     break
@@ -108,13 +108,13 @@ cdef bint find_record(Window* window, const PcapFile* file, bint ended) noexcept
     return found
 
 
-cdef Stop doubt(
+cdef Stop resync_after_bad_record(
     const uint8_t* record, const uint8_t* next, const uint8_t* end, const PcapFile* file, bint ended
 ) noexcept nogil:
-    """Judge a record that is not sane: FOLLOWED if another record or the end of the file follows it, else LOST.
+    """Return FOLLOWED if another record or the end of the file follows a record with wrong lengths, else LOST.
 
-    The other is one that is sane, or whose captured length is above the original one as well, and its time near: so
-    are all records where a program lengthened the frames of a capture and left their original lengths.
+    The record that follows has valid lengths, or was captured within a day and has a captured length above the
+    original one as well: all records are so where a program lengthened frames and left their original lengths.
     """
     if end - next < RECORD_HEADER:
         if not ended:
@@ -122,9 +122,9 @@ cdef Stop doubt(
         return FOLLOWED if next == end else LOST
     if number(next + 8, file.swapped) > <uint32_t>LARGEST_FRAME:
         return LOST
-    if sane(next, file):
+    if has_valid_lengths(next, file):
         return FOLLOWED
-    return FOLLOWED if has_fraction(next, file) and near(record, next, file.swapped) else LOST
+    return FOLLOWED if has_fraction(next, file) and within_a_day(record, next, file.swapped) else LOST
 
 
 cdef inline Stop walk(
@@ -155,13 +155,13 @@ cdef inline Stop walk(
         frame.number += 1
         if columns:
             frame.time = time_of(record, unit, swapped)
-        if wire_unlikely(not take_plain(&frame, space, ports.udp, columns, &target, counts)):
+        if wire_unlikely(not parse_plain_udp(&frame, space, ports.udp, columns, &target, counts)):
             if captured > LARGEST_FRAME:
                 stop = LOST
-            elif sane(record, file):
+            elif has_valid_lengths(record, file):
                 stop = FOLLOWED
             else:
-                stop = doubt(record, record + RECORD_HEADER + captured, end, file, ended)
+                stop = resync_after_bad_record(record, record + RECORD_HEADER + captured, end, file, ended)
             if stop != FOLLOWED:
                 frame.number -= 1
                 break
@@ -169,7 +169,7 @@ cdef inline Stop walk(
             frame.offset = window.offset + <size_t>(record - window.data)
             if not columns:
                 frame.time = time_of(record, unit, swapped)  # which a segment keeps, for columns of another part
-            if wire_unlikely(not take_general(&frame, ports, columns, &target, counts, streams)):
+            if wire_unlikely(not parse_any_frame(&frame, ports, columns, &target, counts, streams)):
                 frame.number -= 1
                 stop = FULL
                 break

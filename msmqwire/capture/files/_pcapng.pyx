@@ -15,7 +15,7 @@ from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memset
 
-from msmqwire.capture.files.dispatch cimport take_general, take_plain
+from msmqwire.capture.files.dispatch cimport parse_any_frame, parse_plain_udp
 from msmqwire.capture.files.window cimport (
     FULL, INTERFACE, LARGEST_RECORD, LOST, MORE, SECOND, SECTION, SKIP, Stop, Window, fetch_ahead, number, reach,
 )
@@ -68,7 +68,7 @@ cdef inline uint16_t short_number(const uint8_t* source, bint swapped) noexcept 
 
 
 cdef bint is_section(const uint8_t* data) noexcept nogil:
-    """Whether the first 12 bytes of a file are those of a pcapng capture."""
+    """Return True if the first 12 bytes of a file are those of a pcapng capture."""
     cdef uint32_t magic = load_u32(data + 8)
     return load_u32(data) == SECTION_HEADER and (magic == BYTE_ORDER_MAGIC or magic == wire_bswap32(BYTE_ORDER_MAGIC))
 
@@ -81,7 +81,7 @@ cdef size_t block_length(const Window* window, const Section* section) noexcept 
 
 
 cdef bint is_frame(uint32_t kind) noexcept nogil:
-    """Whether a block of no packet is among those that Wireshark numbers as frames."""
+    """Return True if a block of no packet is among those that Wireshark numbers as frames."""
     return (
         kind == JOURNAL_EXPORT or kind == SYSTEM_CALL or kind == SYSTEM_CALL_2 or kind == LARGE_SYSTEM_CALL
         or kind == CUSTOM or kind == CUSTOM_NOT_COPIED
@@ -118,7 +118,7 @@ cdef inline bint is_sound(const uint8_t* block, size_t length, size_t left, bint
 
 
 cdef Stop read_section(Window* window, Section* section, Counts* counts) noexcept nogil:
-    """Begin the section of which 12 bytes are at the position.
+    """Begin the section at the position, where 12 bytes or more are.
 
     MORE if its block continues after the window, else SECTION, SKIP or LOST.
     """
@@ -200,7 +200,7 @@ cdef int64_t long_number(const uint8_t* source, bint swapped) noexcept nogil:
 
 
 cdef bint plausible(const uint8_t* block, bint* swapped) noexcept nogil:
-    """Whether a block of a kind that every capture has could begin with these 12 bytes; a section sets ``swapped``."""
+    """Return True if a block of a usual kind may begin with these 12 bytes; a section sets ``swapped``."""
     cdef uint32_t kind = number(block, swapped[0])
     cdef size_t length
     if kind == SECTION_HEADER:
@@ -317,7 +317,7 @@ cdef inline void set_time(Frame* frame, const Interface* interface, uint32_t hig
 
 
 cdef inline bint has_fixed(const Frame* frame, size_t length, size_t fixed, Counts* counts) noexcept nogil:
-    """Whether a packet block is long enough for its numbers."""
+    """Return True if a packet block is long enough for its numbers."""
     if wire_unlikely(length < fixed):
         malformed(counts, frame.offset, frame.number, BLOCK_LENGTH, length, fixed)
         return False
@@ -361,14 +361,14 @@ cdef inline bint read_packet(
 
 
 cdef inline bint has_options(const Frame* frame, size_t length) noexcept nogil:
-    """Whether more than the frame is in an enhanced packet block."""
+    """Return True if more than the frame is in an enhanced packet block."""
     return length - PACKET_FIXED >= frame.size + 4
 
 
 cdef bint is_copy(
     const Section* section, const uint8_t* block, size_t length, size_t captured, uint32_t interface
 ) noexcept nogil:
-    """Whether the packet was captured at another interface before, as the number in its options says."""
+    """Return True if the packet was captured at another interface before, as the number in its options says."""
     cdef size_t end = length - 4
     cdef size_t at = PACKET_FIXED - 4 + ((captured + 3) & ~<size_t>3)
     cdef Numbered* known
@@ -466,8 +466,8 @@ cdef inline Stop walk(
             counts.sums.other += 1
         if taken:
             space = plain_space if frame.link == LINK_ETHERNET else 0
-            if wire_unlikely(not take_plain(&frame, space, ports.udp, columns, &target, counts)):
-                if wire_unlikely(not take_general(&frame, ports, columns, &target, counts, streams)):
+            if wire_unlikely(not parse_plain_udp(&frame, space, ports.udp, columns, &target, counts)):
+                if wire_unlikely(not parse_any_frame(&frame, ports, columns, &target, counts, streams)):
                     frame.number -= 1
                     stop = FULL
                     break

@@ -13,7 +13,7 @@ from msmqwire.capture.frames._frame cimport (
 from msmqwire.capture.frames._layers cimport (
     FOUND, LINK_ETHERNET, OTHER, PART, UDP_HEADER, UNREAD, UNSUPPORTED_ENCAPSULATION,
     UNSUPPORTED_LINK, Packet, Ports, find_in_datagram, find_packet, may_be_tunnel, may_be_unread, plain_datagram,
-    plain_segment, take_plain_segment, wanted,
+    plain_segment, parse_plain_segment, wanted,
 )
 from msmqwire.capture.frames._rows cimport (
     MOST_ASSEMBLED, MOST_PATHS, Rows, is_wanted, keep_memory, note_lost, note_transport, put_row,
@@ -43,14 +43,14 @@ cdef inline void count_without_row(Counts* counts, const Frame* frame, int statu
 
 
 cdef inline bint is_payload(int status, const Packet* found) noexcept nogil:
-    """Whether a payload was found, all of it or the first bytes of a datagram."""
+    """Return True if a payload was found, all of it or the first bytes of a datagram."""
     return status == FOUND or (status == PAYLOAD_CUT and found.missing)
 
 
-cdef inline bint take_plain(
+cdef inline bint parse_plain_udp(
     const Frame* frame, size_t space, const uint64_t* ports, bint columns, Rows* rows, Counts* counts
 ) noexcept nogil:
-    """Take a frame that is a plain datagram; false if it is not, then ``take_general`` takes it."""
+    """Take a frame that is a plain datagram; false if it is not, then ``parse_any_frame`` takes it."""
     cdef size_t length = plain_datagram(frame.data, frame.size, space)
     cdef Ends ends
     if wire_unlikely(length == 0):
@@ -179,7 +179,7 @@ cdef inline void take_frame(const Frame* frame, const Ports* ports, Rows* rows, 
         count_without_row(counts, frame, status, &found)
 
 
-cdef inline bint take_general(
+cdef inline bint parse_any_frame(
     const Frame* frame, const Ports* ports, bint columns, Rows* rows, Counts* counts, Streams* streams
 ) noexcept nogil:
     """Take any frame: add its rows, or count it; false if the rows are full."""
@@ -193,10 +193,10 @@ cdef inline bint take_general(
     header = plain_segment(frame.data, frame.size, &length) if frame.link == LINK_ETHERNET else 0
     if header:
         if wanted(ports.tcp, frame.data + 34):
-            take_plain_segment(frame.data, header, length, &found)
+            parse_plain_segment(frame.data, header, length, &found)
             return take_segment(streams, frame, &found, rows, counts)
         if wire_unlikely(may_be_unread(frame.data + 34 + header, length)):
-            take_plain_segment(frame.data, header, length, &found)
+            parse_plain_segment(frame.data, header, length, &found)
             note_unread(streams, &found, counts)
         counts.sums.other += 1
         return True

@@ -153,7 +153,7 @@ def open_source(name: str, storage_options: StorageOptions | None = None) -> IO[
 
 
 def is_compressed(name: str, storage_options: StorageOptions | None = None) -> bool:
-    """Whether a file of ``find_files`` is compressed, by its first bytes.
+    """Return True if a file of ``find_files`` is compressed, by its first bytes.
 
     Raises
     ------
@@ -252,7 +252,7 @@ def _remote_glob(store: RemoteStore, folder: str, pattern: list[str]) -> Iterato
 
 
 def _matches(parts: list[str], pattern: list[str]) -> bool:
-    """Whether the parts of a path match a pattern, in which ``**`` matches any number of parts."""
+    """Return True if the parts of a path match a pattern, in which ``**`` matches any number of parts."""
     if not pattern:
         return not parts
     if pattern[0] == "**":
@@ -270,6 +270,6 @@ def _split_glob(source: str) -> tuple[str, list[str]]:
 
 
 def _is_hidden(path: str, pattern: Iterable[str] = ()) -> bool:
-    """Whether a part of a path is hidden and no part of the pattern begins with the same character."""
+    """Return True if a part of a path is hidden and no part of the pattern begins with the same character."""
     shown = {part[:1] for part in pattern}
     return any(part.startswith(HIDDEN) and part[0] not in shown for part in path.split("/"))

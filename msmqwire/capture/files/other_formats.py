@@ -38,7 +38,7 @@ _EVENT_TRACE = 0x48  # bytes of the header of a trace buffer; then the first eve
 
 
 def _is_event_trace(first: bytes) -> bool:
-    """Whether a file begins with a buffer of Event Tracing for Windows, which has no magic."""
+    """Return True if a file begins with a buffer of Event Tracing for Windows, which has no magic."""
     size = int.from_bytes(first[:4], "little")
     if len(first) < _EVENT_TRACE + 4 or not size or size % 1024 or size > 1 << 20:
         return False

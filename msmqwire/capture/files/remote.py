@@ -111,7 +111,7 @@ class RemoteStore:
                 raise OSError(errno.EIO, f"cannot be looked up: {reason}", uri) from None
 
     def entries(self, uri: str, *, recursive: bool = False) -> list[Entry]:
-        """The content of a folder, and of its subfolders if ``recursive``, by name; empty if there is none."""
+        """List a folder, and its subfolders if ``recursive``, by name; empty if the folder does not exist."""
         path = self._path(uri)
         infos = self._files.get_file_info(fs.FileSelector(path, allow_not_found=True, recursive=recursive))
         return sorted(self._entry(info) for info in infos if info.path.rstrip("/") != path.rstrip("/"))

@@ -71,11 +71,11 @@ class OpenFile:
 
     @property
     def seekable(self) -> bool:
-        """Whether reading can resume inside it: it is neither a pipe nor compressed."""
+        """True if reading can resume inside it: it is neither a pipe nor compressed."""
         return self._decompressed is None and self._start is not None
 
     def ready(self) -> bool:
-        """Whether the next read returns at once: the file is no pipe, or the pipe has data or has ended."""
+        """Return True if the next read returns at once: the file is no pipe, or the pipe has data or has ended."""
         if self._start is not None:
             return True
         if self._decompressed is not None:

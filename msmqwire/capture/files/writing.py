@@ -54,7 +54,7 @@ class Flow:
 
 
 def is_writable(time: int) -> bool:
-    """Whether a capture can have a time, in nanoseconds since 1970: its seconds have 32 bits."""
+    """Return True if a capture can have a time, in nanoseconds since 1970: its seconds have 32 bits."""
     return 0 <= time < _SECOND << 32
 
 
@@ -135,7 +135,7 @@ class CaptureWriter:
             self._segment(time, flow, _PSH | _ACK, data[start : start + _SEGMENT])
 
     def is_next(self, flow: Flow, offset: int) -> bool:
-        """Whether bytes at this place of a stream follow its start, or the bytes last written, without a gap."""
+        """Return True if bytes at this place of a stream follow its start, or the bytes last written, without a gap."""
         return offset == 0 or self._written.get(flow) == self._first.get(flow, 0) + _FIRST_BYTE + offset
 
     def _open(self, time: int, flow: Flow) -> None:

@@ -53,7 +53,7 @@ cdef enum:
 
 
 cdef inline bint is_encapsulation(uint32_t protocol) noexcept nogil:
-    """Whether a value of Protocol announces an encapsulation that is read."""
+    """Return True if a value of Protocol announces an encapsulation that is read."""
     return (
         protocol == IPV4_PROTOCOL or protocol == IPV6_PROTOCOL or protocol == GRE_PROTOCOL or protocol == MPLS_PROTOCOL
     )

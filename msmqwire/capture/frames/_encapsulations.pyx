@@ -136,7 +136,7 @@ cdef inline int enter(
 
 
 cdef inline bint has(const Layer* layer, Packet* found, size_t header) noexcept nogil:
-    """Whether ``header`` more bytes were captured; if not, ``found`` has the number that is missing."""
+    """Return True if ``header`` more bytes were captured; if not, ``found`` has the number that is missing."""
     if header > layer.captured - layer.position:
         short_of(found, ENCAPSULATION_CUT, header, layer.captured - layer.position)
         return False
@@ -323,7 +323,7 @@ cdef size_t[5] CHECK_SIZES = [12, 16, 24, 32, 0]
 
 
 cdef bint is_inside(uint32_t protocol, const uint8_t* data, size_t size) noexcept nogil:
-    """Whether ``size`` bytes begin with the header of a protocol, whose lengths say that many."""
+    """Return True if ``size`` bytes begin with the header of a protocol, whose lengths say that many."""
     if protocol == TCP_PROTOCOL:
         return size >= TCP_HEADER and TCP_HEADER <= <size_t>(data[12] >> 4) * 4 <= size and not data[12] & 14
     if protocol == UDP_PROTOCOL:
@@ -404,7 +404,7 @@ cdef int read_geneve(Layer* layer, Packet* found) noexcept nogil:
 
 
 cdef bint is_vxlan(const uint8_t* data, size_t size) noexcept nogil:
-    """Whether a datagram, to whatever port, begins as VXLAN with an IP packet in Ethernet does."""
+    """Return True if a datagram, to whatever port, begins as VXLAN with an IP packet in Ethernet does."""
     if size < 23 or load_u32(data) != VXLAN_FLAGS or data[7]:
         return False
     if network_u16(data + 20) == TYPE_IPV4:
@@ -413,7 +413,7 @@ cdef bint is_vxlan(const uint8_t* data, size_t size) noexcept nogil:
 
 
 cdef bint is_tunnel_port(size_t port) noexcept nogil:
-    """Whether datagrams to this port are encapsulations that are read."""
+    """Return True if datagrams to this port are encapsulations that are read."""
     return (
         port == VXLAN_PORT or port == VXLAN_LINUX_PORT or port == VXLAN_GPE_PORT or port == GENEVE_PORT
         or port == MPLS_PORT

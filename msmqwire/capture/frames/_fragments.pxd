@@ -16,7 +16,7 @@ cdef enum:
 
 # A fragment. Its addresses and identification determine its datagram, and in IPv4 also its protocol. In IPv6 only the
 # first fragment says the protocol; the Next Header of the others has no meaning (RFC 8200 4.5).
-cdef struct Part:
+cdef struct Fragment:
     Ends ends
     uint32_t protocol
     uint32_t identification
@@ -49,7 +49,7 @@ cdef struct Datagram:
     uint8_t* data
     size_t capacity
     bint foreign
-    bint repeats         # all its fragments are those of a datagram that was complete
+    bint repeats         # all its fragments repeat a datagram that was complete
     Origin first         # of the fragment captured first
     Arrival[MOST_ARRIVALS] arrivals
     size_t arrival_count
@@ -87,7 +87,7 @@ cdef inline Ends ends_of_datagram(const Datagram* datagram) noexcept nogil:
 
 
 cdef Assembly add_part(
-    Fragments* fragments, const Part* part, const Frame* frame, uint64_t number, Counts* counts, bint* agrees
+    Fragments* fragments, const Fragment* part, const Frame* frame, uint64_t number, Counts* counts, bint* agrees
 ) noexcept nogil
 cdef uint64_t frame_of(const Datagram* datagram, size_t place) noexcept nogil
 cdef void free_datagram(Datagram* datagram) noexcept nogil

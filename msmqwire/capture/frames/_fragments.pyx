@@ -15,7 +15,7 @@ from msmqwire.wire._address cimport IPV6, address_size
 from msmqwire.wire.cursor cimport load_u64
 
 
-cdef Datagram* find_datagram(Fragments* fragments, const Part* part) noexcept nogil:
+cdef Datagram* find_datagram(Fragments* fragments, const Fragment* part) noexcept nogil:
     """The datagram that the part belongs to, or NULL."""
     cdef Datagram* datagram
     cdef size_t i = fragments.count
@@ -85,7 +85,7 @@ cdef void put_newest(Fragments* fragments, Datagram* datagram) noexcept nogil:
 
 
 cdef Datagram* begin_datagram(
-    Fragments* fragments, const Part* part, const Frame* frame, Counts* counts
+    Fragments* fragments, const Fragment* part, const Frame* frame, Counts* counts
 ) noexcept nogil:
     """A datagram without bytes; NULL when there is no memory."""
     cdef Datagram* datagram = <Datagram*>calloc(1, sizeof(Datagram))
@@ -116,7 +116,7 @@ cdef bint make_room(Datagram* datagram, size_t needed) noexcept nogil:
     return True
 
 
-cdef bint copy_units(Datagram* datagram, const Part* part) noexcept nogil:
+cdef bint copy_units(Datagram* datagram, const Fragment* part) noexcept nogil:
     """Copy the units of 8 bytes that are missing; false if others differ from the bytes present."""
     cdef uint8_t* data = datagram.data
     cdef size_t at = 0
@@ -145,7 +145,7 @@ cdef inline uint64_t mixed(uint64_t word, uint64_t value) noexcept nogil:
     return word ^ word >> 29
 
 
-cdef uint64_t fingerprint_of(const Part* part) noexcept nogil:
+cdef uint64_t fingerprint_of(const Fragment* part) noexcept nogil:
     """A number other than 0 that two fragments have in common if they are equal, and otherwise hardly ever."""
     cdef uint64_t word = mixed(part.protocol, <uint64_t>part.identification << 32 | part.offset << 1 | part.more)
     cdef uint64_t last = 0
@@ -164,12 +164,12 @@ cdef uint64_t fingerprint_of(const Part* part) noexcept nogil:
 
 
 cdef inline bint is_within(const Fragments* fragments, int64_t one, int64_t other) noexcept nogil:
-    """Whether two times are no further apart than the lifetime of a datagram."""
+    """Return True if two times are no further apart than the lifetime of a datagram."""
     return <uint64_t>max(one, other) - <uint64_t>min(one, other) <= fragments.lifetime
 
 
 cdef bint is_repeat(const Fragments* fragments, uint64_t fingerprint, const Frame* frame) noexcept nogil:
-    """Whether a fragment was in a complete datagram within its lifetime."""
+    """Return True if a fragment was in a complete datagram within its lifetime."""
     cdef const Repeat* repeat = &fragments.repeats[fingerprint >> 1 & (MOST_REPEATS - 1)]
     return repeat.fingerprint == fingerprint and is_within(fragments, repeat.time, frame.time)
 
@@ -200,7 +200,7 @@ cdef uint64_t frame_of(const Datagram* datagram, size_t place) noexcept nogil:
     return datagram.arrivals[0].frame
 
 
-cdef void note_arrival(Datagram* datagram, const Part* part, uint64_t fingerprint, uint64_t number) noexcept nogil:
+cdef void note_arrival(Datagram* datagram, const Fragment* part, uint64_t fingerprint, uint64_t number) noexcept nogil:
     cdef Arrival* arrival
     cdef size_t i
     for i in range(datagram.arrival_count):
@@ -216,7 +216,7 @@ cdef void note_arrival(Datagram* datagram, const Part* part, uint64_t fingerprin
 
 
 cdef Datagram* datagram_of(
-    Fragments* fragments, const Part* part, const Frame* frame, uint64_t fingerprint, Counts* counts
+    Fragments* fragments, const Fragment* part, const Frame* frame, uint64_t fingerprint, Counts* counts
 ) noexcept nogil:
     """The datagram of a fragment, perhaps a new one; NULL when there is no memory."""
     cdef Datagram* datagram = find_datagram(fragments, part)
@@ -235,7 +235,7 @@ cdef Datagram* datagram_of(
 
 
 cdef Assembly add_part(
-    Fragments* fragments, const Part* part, const Frame* frame, uint64_t number, Counts* counts, bint* agrees
+    Fragments* fragments, const Fragment* part, const Frame* frame, uint64_t number, Counts* counts, bint* agrees
 ) noexcept nogil:
     """Add a fragment, whose first byte is in the frame ``number``, to its datagram.
 

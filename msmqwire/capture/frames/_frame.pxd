@@ -11,7 +11,7 @@ cdef enum:
     LARGEST_FRAME = 262144  # captured bytes, as in libpcap and Wireshark; a larger length is not plausible
     MOST_PROBLEMS = 100     # are described; all problems are counted
     MOST_UNREAD = 256       # streams that are not read and that are counted
-    LINK_TYPES = 320        # link types that are counted one by one; those of larger numbers are counted together
+    LINK_TYPES = 320        # link types that are counted one by one; larger numbers are counted together
 
 
 # The texts are REASONS in _frame.pyx.

@@ -62,7 +62,7 @@ cdef inline bint has_port(const uint64_t* ports, const uint8_t* port) noexcept n
 
 
 cdef inline bint wanted(const uint64_t* ports, const uint8_t* header) noexcept nogil:
-    """Whether the source or the destination port, with which ``header`` begins, is in the set ``ports``."""
+    """Return True if the source or the destination port, with which ``header`` begins, is in the set ``ports``."""
     return has_port(ports, header + 2) or has_port(ports, header)
 
 
@@ -109,7 +109,7 @@ cdef inline size_t plain_segment(const uint8_t* frame, size_t size, size_t* leng
     return header
 
 
-cdef inline void take_plain_segment(
+cdef inline void parse_plain_segment(
     const uint8_t* frame, size_t header, size_t length, Packet* found
 ) noexcept nogil:
     """What is in a frame, with the lengths that ``plain_segment`` gave."""
@@ -124,7 +124,7 @@ cdef inline void take_plain_segment(
 
 
 cdef inline bint may_be_tunnel(const uint8_t* port, size_t length) noexcept nogil:
-    """Whether a UDP datagram may be an encapsulation: by its destination port, as one in six others may, or as VXLAN.
+    """Return True if a UDP datagram may be an encapsulation: by its destination port, or as VXLAN. One in six may.
 
     ``port`` is where the port is, in a datagram of ``length`` bytes.
     """

@@ -12,7 +12,7 @@ from msmqwire.capture.frames._encapsulations cimport (
     is_tunnel_port, is_vxlan, read_by_port, read_by_protocol, read_by_type, read_radiotap, read_security_payload,
     read_wlan, unsupported_protocol,
 )
-from msmqwire.capture.frames._fragments cimport Datagram, Part, ends_of_datagram
+from msmqwire.capture.frames._fragments cimport Datagram, Fragment, ends_of_datagram
 from msmqwire.capture.frames._frame cimport (
     IPX_CUT, IPX_LENGTH, IP_CUT, IP_HEADER_LENGTH, IP_TOTAL_LENGTH, IP_VERSION, LINK_CUT, PAYLOAD_CUT, TCP_CUT,
     TCP_HEADER_LENGTH, UDP_CUT, UDP_LENGTH,
@@ -194,7 +194,7 @@ cdef int read_netfilter_log(Layer* layer, Packet* found) noexcept nogil:
 
 
 cdef bint is_packet_tap(const Layer* layer) noexcept nogil:
-    """Whether a frame of a link type that anyone may use begins as PKTAP does."""
+    """Return True if a frame of a link type that anyone may use begins as PKTAP does."""
     cdef const uint8_t* header = layer.frame + layer.position
     cdef size_t left = layer.captured - layer.position
     return left >= 12 and PKTAP_HEADER <= load_u32(header) <= left and load_u32(header + 4) == PKTAP_PACKET
@@ -283,8 +283,8 @@ cdef int read_link(uint32_t link, Layer* layer, Packet* found) noexcept nogil:
 
 
 cdef int read_part(const Layer* layer, size_t offset, bint more, Packet* found) noexcept nogil:
-    """A part of an IP datagram, all of which must be there; addresses, protocol and identification are known."""
-    cdef Part* part = &found.part
+    """Read a fragment of an IP datagram, which must be complete; addresses, protocol and identification are known."""
+    cdef Fragment* part = &found.part
     cdef size_t left = layer.captured - layer.position
     cdef size_t space = layer.end - layer.position
     if space > left:
@@ -298,7 +298,7 @@ cdef int read_part(const Layer* layer, size_t offset, bint more, Packet* found) 
 
 
 cdef inline bint is_carrier(uint32_t protocol) noexcept nogil:
-    """Whether payloads may be in datagrams of this protocol."""
+    """Return True if payloads may be in datagrams of this protocol."""
     return (
         protocol == UDP_PROTOCOL or protocol == TCP_PROTOCOL or protocol == AUTHENTICATION_PROTOCOL
         or is_encapsulation(protocol)
@@ -403,7 +403,7 @@ cdef int read_ipv6(Layer* layer, Packet* found) noexcept nogil:
 cdef int take_datagram(
     Packet* found, const uint8_t* header, size_t size, size_t length, size_t captured
 ) noexcept nogil:
-    """A datagram of ``length`` bytes with a header of ``size`` bytes, all of which or the first were captured."""
+    """Read a datagram of ``length`` bytes with a header of ``size`` bytes; its end may not be captured."""
     found.header = header
     found.payload = header + size
     found.size = min(length, captured) - size
@@ -534,15 +534,15 @@ cdef int read_transport(Layer* layer, const Ports* ports, Packet* found) noexcep
     return read_by_protocol(layer, found)
 
 
-cdef bint may_hold_tunnel(const Part* part) noexcept nogil:
-    """Whether the first part of a UDP datagram is of an encapsulation that is read."""
+cdef bint may_hold_tunnel(const Fragment* part) noexcept nogil:
+    """Return True if the first part of a UDP datagram is of an encapsulation that is read."""
     return is_tunnel_port(network_u16(part.data + 2)) or (
         part.size >= UDP_HEADER and is_vxlan(part.data + UDP_HEADER, part.size - UDP_HEADER)
     )
 
 
-cdef bint is_foreign(const Part* part, const Ports* ports, Packet* found) noexcept nogil:
-    """Whether a first part shows that no payload is in the datagram."""
+cdef bint is_foreign(const Fragment* part, const Ports* ports, Packet* found) noexcept nogil:
+    """Return True if a first part shows that no payload is in the datagram."""
     if part.offset:
         return False
     if part.protocol == UDP_PROTOCOL:

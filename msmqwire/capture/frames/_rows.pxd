@@ -59,7 +59,7 @@ cdef struct Rows:
     uint64_t* stream_offset
     uint32_t* others       # rows of another transport than UDP: their number, and in the lowest two bits its code
     size_t other_count
-    Lost* lost             # rows of payloads of which bytes are missing
+    Lost* lost             # rows of truncated payloads
     size_t lost_count
     size_t cut             # of these, datagrams of frames that are counted as malformed
     # For packets in streams, and for bytes between them
@@ -164,7 +164,7 @@ cdef inline void put_row(
 
 
 cdef inline bint is_wanted(const Rows* rows, const Ends* ends, bint timed, int64_t time) noexcept nogil:
-    """Whether a payload with this time between these ends is selected."""
+    """Return True if a payload with this time between these ends is selected."""
     if wire_unlikely(rows.selection != NULL):
         return selects(rows.selection, timed, time, ends.family, ends.src, ends.dst)
     return True

@@ -29,7 +29,7 @@ cdef bint has_address(const Network* network, uint16_t family, const uint8_t* ad
 cdef bint selects(
     const Selection* selection, bint timed, int64_t time, uint16_t family, const uint8_t* src, const uint8_t* dst
 ) noexcept nogil:
-    """Whether a payload is selected; a payload without a time is not if times are."""
+    """Return True if a payload is selected; a payload without a time is not if times are."""
     cdef size_t i
     if selection.by_time and not (timed and selection.since <= time < selection.until):
         return False

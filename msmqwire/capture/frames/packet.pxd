@@ -3,7 +3,7 @@
 from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint32_t
 
-from msmqwire.capture.frames._fragments cimport Datagram, Part
+from msmqwire.capture.frames._fragments cimport Datagram, Fragment
 from msmqwire.capture.frames._frame cimport Ends
 from msmqwire.wire.cursor cimport load_u16, load_u32
 from msmqwire.wire.simd cimport wire_bswap16
@@ -44,7 +44,7 @@ cdef struct Packet:
     uint32_t path       # the encapsulations around it, as _encapsulations.pxd describes
     uint32_t unsupported  # the encapsulation that is not read, or the link type
     const Datagram* datagram  # reassembled from fragments, that it is in; NULL if it is in the frame
-    Part part           # of an IP datagram, where the frame holds one
+    Fragment part           # of an IP datagram, where the frame holds one
     size_t needed       # if the frame is malformed, as the text of its reason uses it
     size_t available
 
@@ -76,7 +76,7 @@ cdef enum:
 
 
 cdef inline bint may_be_unread(const uint8_t* data, size_t size) noexcept nogil:
-    """Whether a segment may be of a stream of MSMQ that is not read: a packet, a call of RPC, or a request of HTTP.
+    """Return True if a segment may be of a stream of MSMQ that is not read: a packet, RPC or HTTP.
 
     Their first bytes are 0x10, 5 and "P", of which the first and the last have the same low bits.
     """

@@ -199,7 +199,7 @@ cdef inline bint is_over(const Connection* connection) noexcept nogil:
 
 
 cdef bint begins(const Connection* connection, bint forward, bint answers, uint32_t first) noexcept nogil:
-    """Whether a SYN begins a new connection; ``forward``: it is to the end that was tried, or answers such a SYN.
+    """Return True if a SYN begins a new connection; ``forward``: to the end that was tried, or in answer.
 
     ``first`` is the number of the byte after the SYN that it is, or that it answers. Until one is answered an attempt
     may be made again, with any number.

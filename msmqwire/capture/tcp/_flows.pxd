@@ -46,7 +46,7 @@ cdef struct Pieces:
     size_t bytes
 
 
-# A BaseHeader of which only the beginning is there, and where each of its bytes was.
+# The beginning of a BaseHeader, and where each of its bytes was.
 cdef struct Head:
     uint8_t[BASE_HEADER_SIZE] data
     Origin[BASE_HEADER_SIZE] origins
@@ -118,7 +118,7 @@ cdef enum Outcome:
     OUTCOME_COUNT  # how many there are
 
 
-# A pair of ends, one of which tried to connect to the other.
+# Two ends; one tried to connect to the other.
 cdef struct Connection:
     Endpoints ends       # the lower end first: both directions have the same
     bint reversed        # the end that tried is the second
@@ -239,7 +239,7 @@ cdef inline Endpoints turned(const Endpoints* endpoints) noexcept nogil:
 
 
 cdef inline bint is_lower(const Endpoints* ends) noexcept nogil:
-    """Whether the sender is the lower end."""
+    """Return True if the sender is the lower end."""
     if ends.src[0] != ends.dst[0]:
         return ends.src[0] < ends.dst[0]
     if ends.src[1] != ends.dst[1]:

@@ -19,7 +19,7 @@ cdef enum:
 
 
 cdef inline bint has_room(const Rows* rows, size_t size) noexcept nogil:
-    """Whether the rows can take all packets and runs that end in ``size`` more bytes of a stream.
+    """Return True if the rows can take all packets and runs that end in ``size`` more bytes of a stream.
 
     Each BaseHeader may end a run and begin a packet; the rows may be of the files of a run, a packet and these bytes.
     Packets that were assembled may have more bytes than a window: as many as all streams hold end in one, if their last
@@ -53,7 +53,7 @@ cdef inline uint32_t packet_kind(const uint8_t* base_header) noexcept nogil:
     return SESSION_PACKETS if load_u16(base_header + 2) & FLAG_INTERNAL else MESSAGE_PACKETS
 
 
-cdef void lose_open(Streams* streams, Flow* flow, Rows* rows, const Counts* counts) noexcept nogil
+cdef void drop_unfinished_packet(Streams* streams, Flow* flow, Rows* rows, const Counts* counts) noexcept nogil
 cdef bint deliver(
     Streams* streams, Flow* flow, const uint8_t* data, size_t size, const Origin* origin, Rows* rows, Counts* counts
 ) noexcept nogil

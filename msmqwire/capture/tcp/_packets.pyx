@@ -65,7 +65,7 @@ cdef inline bint put_packet(
 
 
 cdef inline bint selected(const Streams* streams, const uint8_t* base_header) noexcept nogil:
-    """Whether packets of this kind give rows."""
+    """Return True if packets of this kind give rows."""
     return streams.kinds & packet_kind(base_header)
 
 
@@ -85,7 +85,7 @@ cdef size_t find_packet_start(const uint8_t* data, size_t size) noexcept nogil:
 
 
 cdef inline bint is_joined(const Flow* flow, uint64_t position) noexcept nogil:
-    """Whether bytes at a position in which no packet begins may be the end of one that began before the capture."""
+    """Return True if bytes where no packet begins may be the end of one that began before the capture."""
     return flow.joined and position == 0
 
 
@@ -129,8 +129,8 @@ cdef void extend_run_by_head(Flow* flow, size_t size) noexcept nogil:
             extend_run(flow, flow.head.data + i, 1, &flow.head.origins[i])
 
 
-cdef void lose_open(Streams* streams, Flow* flow, Rows* rows, const Counts* counts) noexcept nogil:
-    """The next bytes are missing: what there is of the run and of the packet becomes rows, which have space."""
+cdef void drop_unfinished_packet(Streams* streams, Flow* flow, Rows* rows, const Counts* counts) noexcept nogil:
+    """Make rows of the open run and packet: the next bytes are missing. There is space for the rows."""
     if flow.run != NULL:
         if flow.filled < SIGNED:
             extend_run_by_head(flow, flow.filled)
@@ -139,7 +139,7 @@ cdef void lose_open(Streams* streams, Flow* flow, Rows* rows, const Counts* coun
 
 
 cdef void lose_packet(Streams* streams, Flow* flow, Rows* rows, const Counts* counts) noexcept nogil:
-    """The packet that is open will not be complete: what there is of it becomes a row."""
+    """Make a row of the open packet, which will not be complete."""
     cdef uint32_t filled = flow.filled
     cdef uint32_t total = flow.total
     cdef uint64_t first_frame = flow.first_frame
@@ -178,7 +178,7 @@ cdef uint8_t* trimmed(uint8_t* data, size_t capacity, size_t size) noexcept nogi
 
 
 cdef uint8_t* part_of_head(Streams* streams, Flow* flow) noexcept nogil:
-    """What there is of a BaseHeader, in memory of its own; NULL if it may be none, or is not selected."""
+    """Return a copy of the beginning of a BaseHeader; NULL if these bytes cannot begin one, or it is not selected."""
     cdef uint32_t filled = flow.filled
     cdef uint8_t[BASE_HEADER_SIZE] header
     cdef uint8_t* data = NULL
@@ -233,7 +233,7 @@ cdef void open_packet(
     Streams* streams, Flow* flow, const uint8_t* data, size_t size, size_t total, uint64_t first_frame,
     const Origin* last, Rows* rows, const Counts* counts,
 ) noexcept nogil:
-    """Begin a packet of which a BaseHeader and more is there, but not all."""
+    """Begin a packet that is not complete yet, and has its BaseHeader."""
     if flow.searching:
         end_search(streams, flow, rows, counts)
     flow.total = <uint32_t>total

@@ -18,7 +18,7 @@ cdef enum:
     ACK = 16
 
 cdef inline bint says_nothing(const Packet* found) noexcept nogil:
-    """Whether a segment only acknowledges."""
+    """Return True if a segment only acknowledges."""
     return found.size + found.missing == 0 and not found.header[13] & (FIN | SYN | RST)
 
 

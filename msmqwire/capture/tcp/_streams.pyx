@@ -33,7 +33,7 @@ from msmqwire.capture.tcp._flows cimport (
     turned,
 )
 from msmqwire.capture.tcp._packets cimport (
-    CONNECTION_ROWS, MESSAGE_PACKETS, deliver, describe_at, has_room, lose_open, packet_kind
+    CONNECTION_ROWS, MESSAGE_PACKETS, deliver, describe_at, has_room, drop_unfinished_packet, packet_kind
 )
 from msmqwire.columns._payloads cimport Payloads
 from msmqwire.columns.payload_table cimport UNFRAMED, Span, payload_at
@@ -68,7 +68,7 @@ cdef void give_up(Streams* streams, Flow* flow, Rows* rows, Counts* counts) noex
     describe_at(counts, flow, &piece.origin, GAP, gap, flow.position)
     if flow.filled >= BASE_HEADER_SIZE:
         rest = flow.total - flow.filled
-    lose_open(streams, flow, rows, counts)
+    drop_unfinished_packet(streams, flow, rows, counts)
     flow.skip = <uint32_t>(rest - gap) if rest > gap else 0
     flow.searching = True
     flow.position = piece.position
@@ -114,7 +114,7 @@ cdef bint close_stream(Streams* streams, Flow* flow, Rows* rows, Counts* counts)
                 counts, flow, &flow.seen, UNFINISHED,
                 BASE_HEADER_SIZE if flow.filled < BASE_HEADER_SIZE else flow.total, flow.filled,
             )
-        lose_open(streams, flow, rows, counts)
+        drop_unfinished_packet(streams, flow, rows, counts)
     if wire_unlikely(flow.end > flow.position):
         streams.counts.gaps += 1
         streams.counts.missing += flow.end - flow.position
@@ -171,7 +171,7 @@ cdef void take_bytes(
     Streams* streams, Flow* flow, const uint8_t* data, size_t size, int32_t ahead, const Origin* origin, Rows* rows,
     Counts* counts,
 ) noexcept nogil:
-    """Bytes that begin ``ahead`` of the position; what was there before is left as it is."""
+    """Store bytes that begin ``ahead`` bytes after the position; bytes that are there stay."""
     cdef size_t back = <size_t>(-<int64_t>ahead) if ahead < 0 else 0
     cdef size_t old = min(size, back)
     cdef size_t unknown
@@ -278,12 +278,12 @@ cdef bint renew_answered(
 
 
 cdef inline bint is_of_syn(const Flow* flow, uint32_t sequence) noexcept nogil:
-    """Whether a number is that of a byte in the SYN that was not answered yet, or of the first byte after it."""
+    """Return True if a number is that of a byte in the SYN that was not answered yet, or of the first byte after it."""
     return flow.renewing and sequence - flow.next_first <= flow.next_size
 
 
 cdef bint begins_stream(const Flow* flow, uint32_t flags, uint32_t sequence, size_t size, bint answers) noexcept nogil:
-    """Whether a segment begins a new stream between the endpoints of one that is open.
+    """Return True if a segment begins a new stream between the endpoints of one that is open.
 
     A SYN does so after FIN or RST, or as the answer to a SYN. Any other may be forged: it is remembered with its data,
     and the stream begins when it is answered, or with bytes or a FIN that have the number of one of its bytes or the
@@ -297,13 +297,13 @@ cdef bint begins_stream(const Flow* flow, uint32_t flags, uint32_t sequence, siz
 
 
 cdef inline bint is_before(const Flow* flow, uint32_t sequence, size_t size) noexcept nogil:
-    """Whether all bytes of a segment are before the first byte of the stream; a keep-alive is not."""
+    """Return True if all bytes of a segment are before the first byte of the stream; a keep-alive is not."""
     cdef int32_t ahead = <int32_t>(sequence - flow.first - <uint32_t>flow.position)
     return ahead < 0 and size and -<int64_t>ahead >= <int64_t>(flow.position + size) and not (size == 1 and ahead == -1)
 
 
 cdef bint is_away(const Streams* streams, const Flow* flow, uint32_t sequence, size_t size) noexcept nogil:
-    """Whether a segment is too far from a stream to belong to it."""
+    """Return True if a segment is too far from a stream to belong to it."""
     cdef int32_t ahead = <int32_t>(sequence - flow.first - <uint32_t>flow.position)
     return is_before(flow, sequence, size) or (ahead > 0 and <uint32_t>ahead > streams.most_ahead)
 
@@ -454,7 +454,7 @@ cdef void take_fragments(
     Streams* streams, Flow* flow, const Packet* found, uint32_t sequence, bint unanswered, Origin* origin, Rows* rows,
     Counts* counts,
 ) noexcept nogil:
-    """Take the bytes of a segment in fragments, those of one frame after those of another."""
+    """Take the bytes of a segment in fragments, frame by frame."""
     cdef size_t start = <size_t>(found.payload - found.datagram.data)
     cdef size_t done = 0
     cdef size_t size
@@ -573,7 +573,7 @@ cdef class PacketMemory:
 
 
 cdef PacketMemory take_memory(Rows* rows):
-    """The owner of the memory that belongs to the rows; None if there is none."""
+    """Return the owner of the memory of the rows, or None."""
     cdef PacketMemory memory
     if not rows.memory_count:
         return None

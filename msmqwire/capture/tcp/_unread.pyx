@@ -90,7 +90,7 @@ cdef inline uint8_t lower(uint8_t letter) noexcept nogil:
 
 
 cdef bint has_text(const uint8_t* data, size_t size, const uint8_t* text, size_t length) noexcept nogil:
-    """Whether a text of lower-case letters is somewhere in the data, in letters of any case."""
+    """Return True if a text of lower-case letters is somewhere in the data, in letters of any case."""
     cdef size_t i, j
     if size < length:
         return False
@@ -104,14 +104,14 @@ cdef bint has_text(const uint8_t* data, size_t size, const uint8_t* text, size_t
 
 
 cdef bint is_srmp(const uint8_t* data, size_t size) noexcept nogil:
-    """Whether a request of HTTP has what those of SRMP have: their target or their action."""
+    """Return True if a request of HTTP has the target or the action of SRMP."""
     if memcmp(data, b"POST ", 5) != 0:
         return False
     return has_text(data, min(size, <size_t>16), b" /msmq/", 7) or has_text(data, size, b'"msmqmessage"', 13)
 
 
 cdef UnreadKind kind_of(const uint8_t* data, size_t size) noexcept nogil:
-    """What a segment begins with, of which 16 bytes or more were captured."""
+    """Return what a segment begins with; 16 bytes or more of it were captured."""
     cdef size_t total = 0
     if load_u16(data) == 5 and (data[2] == 11 or data[2] == 14):  # version 5.0: bind, or alter context
         return interface_of(data, size)

@@ -89,7 +89,7 @@ def write_body(text: str, body_type: int) -> bytes:
 
 
 cdef tuple format_and_text(const uint8_t* body, size_t size, uint32_t body_type, bint encrypted, bint extension):
-    """As ``read_body``."""
+    """Return the format and the text of a body; see ``read_body``."""
     cdef Origin origin
     cdef bytes text
     cdef uint8_t format = find_body(body, size, body_type, encrypted, extension, &origin)
@@ -140,19 +140,19 @@ cdef uint8_t find_body(
 
 
 cdef bint is_dotnet_binary(const uint8_t* body, size_t size) noexcept nogil:
-    """Whether a body begins with a SerializationHeaderRecord of version 1.0: [MS-NRBF] 2.6.1."""
+    """Return True if a body begins with a SerializationHeaderRecord of version 1.0: [MS-NRBF] 2.6.1."""
     return size >= DOTNET_HEADER and body[0] == 0 and load_u64(body + 9) == 1
 
 
 cdef bint may_have_mark(const uint8_t* body, size_t size) noexcept nogil:
-    """Whether a body begins as UTF-16 or with a byte order mark."""
+    """Return True if a body begins as UTF-16 or with a byte order mark."""
     if size < 2:
         return False
     return load_u16(body) in (0xFEFF, 0xFFFE, 0x003C) or (size > 2 and body[0] == 0xEF and body[1] == 0xBB)
 
 
 cdef bint may_have_name(const uint8_t* body, size_t size, uint32_t body_type, bint extension) noexcept nogil:
-    """Whether a body with control characters may be of a format that ``readable.py`` finds."""
+    """Return True if a body with control characters may be of a format that ``readable.py`` finds."""
     if body_type == LPSTR or extension:
         return True
     # The begin of MLLP, XML, EDIFACT; of XML and JSON in UTF-16, or white space before them; of net.msmq
@@ -166,7 +166,7 @@ cdef bint may_have_name(const uint8_t* body, size_t size, uint32_t body_type, bi
 
 
 cdef uint8_t kinds_of_bytes(const uint8_t* body, size_t size) noexcept nogil:
-    """Whether there are control characters but HT, LF and CR, and bytes beyond ASCII."""
+    """Return True if there are control characters but HT, LF and CR, and bytes beyond ASCII."""
     cdef uint8_t control = 0
     cdef uint8_t every = 0
     cdef uint8_t byte
@@ -241,7 +241,7 @@ cdef size_t write_text(const Origin* origin, uint8_t* target, uint8_t* format) n
 
 
 cdef bint begins_as_xml(const uint8_t* text, size_t size) noexcept nogil:
-    """Whether the first character is ``<``, after white space and byte order marks."""
+    """Return True if the first character is ``<``, after white space and byte order marks."""
     cdef size_t i = 0
     while i < size:
         if text[i] in (0x09, 0x0A, 0x0D, 0x20):

@@ -30,7 +30,7 @@ cdef enum:
     NO_BODY_TYPE = 0xFFFF
 
 
-cdef struct Rows:
+cdef struct DerivedRows:
     const PayloadTable* payloads
     const uint32_t* presence
     size_t count
@@ -49,7 +49,7 @@ cdef dict FORMAT_AND_TEXT = {
 
 cdef int derive_column(Batch batch, object column) except -1:
     """Make the values of a derived column; the format and the text of bytes are made together."""
-    cdef Rows rows
+    cdef DerivedRows rows
     # Meanwhile no other thread decodes into the batch, or releases its payloads
     cdef Hold _hold = Hold(batch)
     cdef Reading _reading = Reading(batch)
@@ -91,8 +91,8 @@ cdef int derive_column(Batch batch, object column) except -1:
 # --- Reading the messages ---
 
 
-cdef bint read_row(const Rows* rows, size_t row, Packet* packet, const uint8_t** data) noexcept nogil:
-    """Whether a row has a message. Its bytes may have changed since they were first read."""
+cdef bint read_row(const DerivedRows* rows, size_t row, Packet* packet, const uint8_t** data) noexcept nogil:
+    """Return True if a row has a message. Its bytes may have changed since they were first read."""
     cdef Fault fault
     cdef Span payload
     if not rows.presence[row] & DECODED:
@@ -102,7 +102,7 @@ cdef bint read_row(const Rows* rows, size_t row, Packet* packet, const uint8_t**
     return payload.data != NULL and read_message(payload.data, payload.size, False, NULL, packet, &fault) == 0
 
 
-cdef void find_body_types(const Rows* rows, uint16_t* numbers, uint8_t* present) noexcept nogil:
+cdef void find_body_types(const DerivedRows* rows, uint16_t* numbers, uint8_t* present) noexcept nogil:
     """The body types that fit into 16 bits, and which rows have one with a name."""
     cdef Packet packet
     cdef const uint8_t* data
@@ -116,7 +116,7 @@ cdef void find_body_types(const Rows* rows, uint16_t* numbers, uint8_t* present)
         present[row] = body_type < BODY_TYPE_NUMBERS and HAS_NAME[body_type]
 
 
-cdef void find_sids(const Rows* rows, Origin* origins) noexcept nogil:
+cdef void find_sids(const DerivedRows* rows, Origin* origins) noexcept nogil:
     cdef Packet packet
     cdef const uint8_t* data
     cdef const uint8_t* sid
@@ -135,7 +135,7 @@ cdef void find_sids(const Rows* rows, Origin* origins) noexcept nogil:
                 origins[row].bytes.data, origins[row].bytes.size = sid, size
 
 
-cdef void find_bodies(const Rows* rows, bint extension, uint8_t* formats, Origin* origins) noexcept nogil:
+cdef void find_bodies(const DerivedRows* rows, bint extension, uint8_t* formats, Origin* origins) noexcept nogil:
     """The format of each body, or of ExtensionData, and what its text is made of."""
     cdef Packet packet
     cdef const uint8_t* data

@@ -78,7 +78,7 @@ cdef inline uint32_t named(const FormatName* name, uint32_t bit) noexcept nogil:
 cdef inline int read_reply_queues(
     const uint8_t* data, size_t size, size_t* at, uint32_t flags, Packet* packet, Fault* fault
 ) noexcept nogil:
-    """AdminQueue and ResponseQueue, of which at least one is there."""
+    """Read AdminQueue and ResponseQueue, at least one of which is there."""
     if read_queue(
         data, size, at, flags >> USER_ADMIN_SHIFT & 7, ADMIN_QUEUE, Field.AdminQueue, packet, fault
     ) != 0:
@@ -177,7 +177,7 @@ cdef inline int read_transaction(
 
 
 cdef inline bint is_sender_id(uint32_t sender, const uint8_t* data, uint32_t size) noexcept nogil:
-    """Whether SecurityID is what ST says: nothing, a SID ([MS-DTYP] 2.4.2.2) or a GUID."""
+    """Return True if SecurityID is what ST says: nothing, a SID ([MS-DTYP] 2.4.2.2) or a GUID."""
     if sender == 1:
         return size >= 8 and data[0] == 1 and data[1] <= 15 and size == <uint32_t>8 + 4 * <uint32_t>data[1]
     return size == 16 if sender == 2 else sender == 0 and size == 0
@@ -259,7 +259,7 @@ cdef inline int read_label(
 
 
 cdef inline bint is_cipher(uint32_t algorithm, uint32_t privacy) noexcept nogil:
-    """Whether a PrivacyLevel allows an EncryptionAlgorithm; a level without a meaning allows all of them."""
+    """Return True if a PrivacyLevel allows an EncryptionAlgorithm; a level without a meaning allows all of them."""
     if algorithm - <uint32_t>FIRST_AES <= <uint32_t>(LAST_AES - FIRST_AES):
         return privacy != 1 and privacy != 3
     return (algorithm == RC4 or algorithm == RC2) and privacy != 5

@@ -65,7 +65,7 @@ cdef const char* ACK_LABEL = "QM Ordering Ack"
 
 
 cdef bint is_message_class(uint32_t message_class) noexcept nogil:
-    """Whether a message class is one of MESSAGE_CLASSES."""
+    """Return True if a message class is one of MESSAGE_CLASSES."""
     cdef size_t i
     for i in range(<size_t>MESSAGE_CLASS_COUNT):
         if MESSAGE_CLASS_NUMBERS[i] == message_class:
@@ -109,7 +109,7 @@ cdef void judge_properties(const uint8_t* header, uint32_t message_size, Packet*
 
 
 cdef bint is_conforming_ack(const uint8_t* data, const Packet* packet) noexcept nogil:
-    """Whether the other fields of an OrderAck or FinalAck packet are those of [MS-MQQB] 2.2.4 and 2.2.5."""
+    """Return True if the other fields of an OrderAck or FinalAck packet are as [MS-MQQB] 2.2.4 and 2.2.5 say."""
     cdef const uint8_t* properties = packet.sections[PROPERTIES]
     cdef uint32_t message_class = load_u16(properties + MESSAGE_CLASS_AT)
     cdef uint32_t flags = load_u32(packet.sections[USER] + USER_HEADER_FLAGS_AT)
@@ -181,7 +181,7 @@ cdef int read_soap_section(
 
 
 cdef bint is_later_header(const uint8_t* data, size_t size, size_t at, uint32_t user_flags) noexcept nogil:
-    """Whether a SoapHeader or MultiQueueFormatHeader begins at ``at``, where 8 bytes are left, by its id."""
+    """Return True if a SoapHeader or MultiQueueFormatHeader begins at ``at``, where 8 bytes are left, by its id."""
     if user_flags & USER_SOAP:
         return load_u16(data + at) == SOAP_HEADER_ID
     return (
@@ -295,7 +295,7 @@ cdef int message_violation_fault(
 cdef int read_captured_message(
     const uint8_t* data, size_t size, size_t lost, QueueLists* lists, Packet* packet, Fault* fault
 ) noexcept nogil:
-    """As ``read_message``, of a packet that had ``lost`` bytes after those that are there."""
+    """Read a message packet of which a capture has all but the last ``lost`` bytes."""
     return read_message_of(data, size, lost, False, lists, packet, fault)
 
 

@@ -139,7 +139,7 @@ cdef bint ends_as_notify_queue(const uint8_t* data, const FormatName* name) noex
 
 
 cdef inline bint is_notify_queue(const uint8_t* data, const FormatName* name) noexcept nogil:
-    """Whether change notifications go here: [MS-MQCN] 1.9, 3.2.1.2.1."""
+    """Return True if change notifications go here: [MS-MQCN] 1.9, 3.2.1.2.1."""
     if name.form == PRIVATE_QUEUE:
         return name.number == NOTIFY_QUEUE_NUMBER
     if name.form != DIRECT_NAME or name.length == 0 or data[name.offset + name.length - 2] != c"$":

@@ -157,7 +157,7 @@ cdef int read_multi_queue(
 
 
 cdef bint is_text(const uint8_t* units, const char* text, size_t count) noexcept nogil:
-    """Whether ``count`` code units are this text in lower case, letters of ASCII in either case."""
+    """Return True if ``count`` code units are this text in lower case, letters of ASCII in either case."""
     cdef size_t i
     cdef uint16_t unit
     for i in range(count):
@@ -170,7 +170,7 @@ cdef bint is_text(const uint8_t* units, const char* text, size_t count) noexcept
 
 
 cdef bint is_ip_address(const uint8_t* units, size_t count) noexcept nogil:
-    """Whether the code units are an IPv4address or IPv6address of [RFC3986]."""
+    """Return True if the code units are an IPv4address or IPv6address of [RFC3986]."""
     cdef char[LONGEST_IP_ADDRESS + 1] text
     cdef uint8_t[16] address
     cdef size_t i
@@ -185,7 +185,7 @@ cdef bint is_ip_address(const uint8_t* units, size_t count) noexcept nogil:
 
 
 cdef bint is_ipx_address(const uint8_t* units, size_t count) noexcept nogil:
-    """Whether the code units are 8HEXDIG "." 12HEXDIG."""
+    """Return True if the code units are 8HEXDIG "." 12HEXDIG."""
     cdef size_t i
     cdef uint16_t unit
     if count != 21 or load_u16(units + 16) != c".":
@@ -208,7 +208,7 @@ cdef bint ends_as_notify_queue(const uint8_t* data, const FormatName* name) noex
 
 
 cdef bint is_order_queue(const uint8_t* data, const FormatName* name) noexcept nogil:
-    """Whether OrderAck and FinalAck packets go here: [MS-MQQB] 2.2.4."""
+    """Return True if OrderAck and FinalAck packets go here: [MS-MQQB] 2.2.4."""
     cdef const uint8_t* units = data + name.offset
     cdef size_t address
     if name.form == PRIVATE_QUEUE:

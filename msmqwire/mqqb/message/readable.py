@@ -135,7 +135,7 @@ def untyped_text(body: bytes) -> str | None:
 
 def _decoded(body: bytes, encoding: str) -> str:
     """Return the text of XML in the encoding that it declares; wrong bytes become U+FFFD."""
-    # A declaration that can be read byte by byte is not that of UTF-16
+    # A declaration in single bytes does not declare UTF-16
     narrow = "utf-8" if encoding.lower().startswith("utf-16") else encoding
     try:
         return body.decode(narrow, "replace").rstrip("\0")

@@ -56,7 +56,7 @@ cdef inline void note_kind(Packet* packet, SessionKind kind, uint32_t refused) n
 
 
 cdef inline bint is_ping(const uint8_t* data, size_t size, uint32_t transport) noexcept nogil:
-    """Whether to read a ping: decided by the transport, where it is unknown by the signature of a packet."""
+    """Return True for a ping: by the transport, or by the signature of a packet where the transport is unknown."""
     if transport == Transport.UNKNOWN:
         return size < 8 or load_u32(data + SIGNATURE_AT) != PACKET_SIGNATURE
     return transport == Transport.UDP
@@ -212,7 +212,7 @@ cdef inline int read_internal(
 cdef inline int read_captured_session(
     const uint8_t* data, size_t size, size_t lost, uint32_t transport, bint strict, Packet* packet, Fault* fault
 ) noexcept nogil:
-    """As ``read_session``, of a packet that had ``lost`` bytes after those that are there."""
+    """Read a session packet of which a capture has all but the last ``lost`` bytes."""
     clear_packet(packet)
     if is_ping(data, size, transport):
         return read_ping(data, size, lost, strict, packet, fault)

@@ -143,7 +143,7 @@ class SourceAccount(FrameCounts):
 
     @property
     def is_capture(self) -> bool:
-        """Whether it has rows: it is no copy of another, and could be read."""
+        """True if it has rows: it is no copy of another, and could be read."""
         return self.problem is None and self.duplicate_of is None
 
     @property
@@ -177,7 +177,7 @@ class SourceAccount(FrameCounts):
         self.losses = [*self.losses, *part.losses][:MAX_PROBLEMS]
 
     def agree(self, found: SourceAccount) -> None:
-        """Compare the counts of all parts with those of one pass over the frames.
+        """Compare the sums over all parts with the counts of one pass over the frames.
 
         Raises
         ------
@@ -189,7 +189,7 @@ class SourceAccount(FrameCounts):
         _agree(self.file, *((f"{name} in parts", ours[name], "in one pass", theirs[name]) for name in names))
 
     def take(self, stats: CaptureStats, tables: Mapping[str, TableRows], claimed: int) -> None:
-        """Set the counts of frames, payloads and rows to those of a reader."""
+        """Take the counts of frames, payloads and rows of a reader."""
         self.count_in(stats)
         self.losses = [(problem.offset, problem.text) for problem in stats.problems]
         self.claimed = claimed
@@ -226,7 +226,7 @@ class SourceAccount(FrameCounts):
             *(
                 (f"payloads for {table}", given, "rows of it", self.rows.get(table, 0))
                 for table, given in self.given.items()
-                if not TABLES[table].in_messages
+                if not TABLES[table].carried_in_messages
             ),
         )
 

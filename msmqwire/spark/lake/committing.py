@@ -70,7 +70,7 @@ class Pending:
         return [name for name in PLACE if name in there] if self.deletions else ["capture"]
 
     def is_gone(self, rows: Any) -> Any:
-        """Whether each of some rows of the table is replaced or deleted."""
+        """Return True if each of some rows of the table is replaced or deleted."""
         replaced: Any = pc.is_in(rows["capture"].cast(pa.string()), pa.array(list(self.replaced), pa.string()))
         return pc.or_(replaced, are_deleted(rows, self.table, self.deletions)) if self.deletions else replaced
 
@@ -80,7 +80,7 @@ class Pending:
 
     @property
     def removes(self) -> bool:
-        """Whether rows of the table are replaced or deleted."""
+        """True if rows of the table are replaced or deleted."""
         return bool(self.replaced or self.deletions)
 
     def __bool__(self) -> bool:
@@ -148,7 +148,7 @@ class Lake:
         for name in ("rows", "faults", "deleted"):
             chunks: Any = rows[name].chunks
             for chunk, captures in zip(chunks, rows["capture"].chunks, strict=True):
-                # By code, of which this table has no column
+                # By code; this table has no column for it
                 tables = pa.repeat("faults", len(chunk.keys)) if name == "faults" else chunk.keys
                 numbers = pc.negate(chunk.items) if name == "deleted" else chunk.items
                 # list_parent_indices takes no maps
@@ -221,7 +221,7 @@ class Lake:
                     "entries of its log are lost"
                 )
 
-    def settle(self) -> None:
+    def apply_committed_runs(self) -> None:
         """Bring every table up to ``accounting``; this writes.
 
         Raises
@@ -294,13 +294,13 @@ class Lake:
         waiting, refused = list(groups), []
         for replaces in (False, True):
             while waiting:
-                self.settle()
+                self.apply_committed_runs()
                 chosen, waiting, more = self._chosen(waiting, relate, overwrite_before, replaces)
                 refused += more
                 if not chosen:
                     break
                 if self._committed(chosen, compression):
-                    self.settle()
+                    self.apply_committed_runs()
                     self._tidy()
                     break
                 waiting = [*chosen, *waiting]
@@ -437,7 +437,7 @@ class Lake:
         return True
 
     def _is_news(self, row: SourceAccount) -> bool:
-        """Whether the row of a file without rows differs from what ``accounting`` has."""
+        """Return True if the row of a file without rows differs from what ``accounting`` has."""
         others = self.known.others(row.file)
         if row.problem is not None:
             return not any(one.problem == row.problem for one in others)

@@ -67,7 +67,7 @@ class ToRead(NamedTuple):
         return cls(file, size, None if identity is None else Identity(*identity), deletions)
 
 
-class Part(NamedTuple):
+class TaskInput(NamedTuple):
     """A part of a source.
 
     Attributes
@@ -172,8 +172,8 @@ class Decoding:
         """
         return self._decoded([ToRead.parsed(source) for source in sources], self._whole, len(sources))
 
-    def part(self, part: Part) -> Decoded:
-        """Decode a part of a source; the account is that of the part."""
+    def part(self, part: TaskInput) -> Decoded:
+        """Decode a part of a source, and count what is in it."""
         source, begin, end = part
         resume = self._checkpoint(begin) if begin else None
         read = partial(self._between, resume=resume, stop=self._checkpoint(end))
@@ -276,7 +276,7 @@ class Decoding:
             account.problem = f"{shown_name(source.file)}: has changed while it was read; the next run reads it"
 
     def has_changed(self, source: ToRead) -> bool:
-        """Whether a source is not the one that was identified; it may have grown."""
+        """Return True if a source is not the one that was identified; it may have grown."""
         try:
             with CapturedFile(source.file, self.options.storage_options, source.size) as file:
                 return source.identity is None or stored_fingerprint(file) != source.identity.stored
@@ -316,9 +316,9 @@ class SplitCapture:
     source: ToRead
 
     @property
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[TaskInput]:
         """The parts to decode."""
-        return [Part(self.source, *places) for places in pairwise(["", *self.checkpoints])]
+        return [TaskInput(self.source, *places) for places in pairwise(["", *self.checkpoints])]
 
     def joined(self, parts: Sequence[Decoded]) -> Decoded:
         """The capture as decoded in these parts.
@@ -396,7 +396,7 @@ class CaptureSplitter:
 
 
 def fault_rows(batch: pa.RecordBatch, table: str) -> pa.RecordBatch:
-    """The rows of ``faults`` for those of ``table`` that have one."""
+    """Return the rows of ``faults`` for the rows of ``table`` with a fault."""
     faulty = batch.filter(batch.column("fault").is_valid())
     for name in ("code", "field", "offset", "value", "needed"):
         faulty = faulty.append_column(name, pc.struct_field(faulty.column("fault"), name))

@@ -88,7 +88,7 @@ def delete(
     store = Lake(Storage.of(lake, lake_options))
     while True:
         if not dry_run:
-            store.settle()
+            store.apply_committed_runs()
         chosen = None if names is None else _fingerprints(store, names)
         found = _Found(store, Selection(until=until, addresses=networks), chosen, where)
         # No frame of a capture that is deleted by its name comes back, in no other table either
@@ -148,7 +148,7 @@ def commit_deletions(
     notes = {"captures": "0", "rows": "0", "deleted": str(total), **(notes or {})}
     if not store.commit_rows(rows, known, notes=notes):
         return False
-    store.settle()
+    store.apply_committed_runs()
     return True
 
 
@@ -230,13 +230,13 @@ class _Condition:
         self.error: object = ""
 
     def refuse(self, why: object) -> NoReturn:
-        """Raise the error of a condition that DuckDB refuses, or that is none."""
+        """Raise the error of a condition that DuckDB refuses, or that is not a condition."""
         from msmqwire.insight.database import SqlError, one_line
 
         raise SqlError(f"where: {one_line(why) if isinstance(why, Exception) else why}") from None
 
     def binds(self, table: str) -> bool:
-        """Whether the table has all columns of the condition."""
+        """Return True if the table has all columns of the condition."""
         import duckdb
 
         try:
@@ -252,7 +252,7 @@ class _Condition:
         return True
 
     def mask(self, batch: pa.RecordBatch) -> Any:
-        """Whether each row meets it."""
+        """Return True if each row meets it."""
         import duckdb
 
         try:

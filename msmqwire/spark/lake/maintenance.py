@@ -48,7 +48,7 @@ def optimize(lake: str | os.PathLike[str], *, lake_options: LakeOptions | None =
         It cannot be written.
     """
     store = Lake(Storage.of(lake, lake_options))
-    store.settle()
+    store.apply_committed_runs()
     counts = {}
     for name in ALL_TABLES:
         table = store.table(name)
@@ -94,7 +94,7 @@ def vacuum(
     storage = store.storage
     if not dry_run:
         # The files that other writers have removed say which rows they deleted
-        store.settle()
+        store.apply_committed_runs()
         note_deletions(store)
     now = time.time()
     gone = []

@@ -111,7 +111,7 @@ def note_deletions(store: Lake) -> None:
             store.noted = state
         elif not commit_deletions(store, found, vanished=vanished, notes={_NOTED: json.dumps(noted)}):
             store.look()
-            store.settle()
+            store.apply_committed_runs()
 
 
 def _state(store: Lake) -> tuple[int, ...]:

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 # The columns that tell the faults of one place from each other
 _OF_FAULT = ("table", "code", "field", "offset")
-#: The columns that say from which place of which capture a row comes, where a table has them.
+#: The columns with the place of a row in a capture; a table has some of them.
 PLACE = ("capture", "frame", "stream_offset", "index", *_OF_FAULT)
 
 _NUMBERS = ("frame", "stream_offset", "index")
@@ -39,7 +39,7 @@ def packed(found: pa.Table, frames: int = 0) -> bytes:
     Numbers that follow each other take almost no bytes.
     """
     every = pa.Table.from_pylist([{"frame": frames}] if frames else [], schema=PLACES)
-    # The order of rows is that of the result
+    # The result has the order of these rows
     rows = pa.concat_tables([found, every]).group_by(PLACES.names, use_threads=False).aggregate([])
     buffer = io.BytesIO()
     pq.write_table(
@@ -71,7 +71,7 @@ def united(deletions: Iterable[bytes | None]) -> bytes | None:
 
 
 def deleted_here(rows: pa.RecordBatch, table: str, deletions: bytes) -> Any:
-    """Whether each row of one capture is at a place that was deleted."""
+    """Return True if each row of one capture is at a place that was deleted."""
     there = unpacked(deletions)
     found: Any = pc.is_in(_keys(places(rows, table), ""), _keys(there, ""))
     every: Any = pc.max(there["frame"].filter(pc.is_null(there["table"])))
@@ -88,7 +88,7 @@ def deleted_here(rows: pa.RecordBatch, table: str, deletions: bytes) -> Any:
 
 
 def are_deleted(rows: Any, table: str, deletions: Mapping[str, bytes]) -> Any:
-    """Whether each row of a table is at a place that was deleted of its capture."""
+    """Return True if each row of a table is at a place that was deleted of its capture."""
     here = [capture for capture in rows["capture"].unique().to_pylist() if capture in deletions]
     if not here:
         return pa.repeat(False, len(rows))

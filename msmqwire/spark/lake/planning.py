@@ -194,7 +194,7 @@ class CapturedFile(PositionedFile):
         super().close()
 
     def seekable(self) -> bool:
-        """Whether the underlying file is seekable."""
+        """Return True if the underlying file is seekable."""
         return bool(self._file.seekable())
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
@@ -247,7 +247,7 @@ class Known(NamedTuple):
 
     @property
     def is_capture(self) -> bool:
-        """Whether it has rows: it is no copy of another, and could be read."""
+        """True if it has rows: it is no copy of another, and could be read."""
         return self.duplicate_of is None and self.problem is None
 
     @property
@@ -334,14 +334,14 @@ class KnownCaptures:
         return next((row for row in rows if (row.size, row.modified_ns) == stamp), None)
 
     def unchanged(self, file: SourceFile, settings: str) -> bool:
-        """Whether a file has the size and time that it had when it was read, and its capture is still there."""
+        """Return True if a file has the size and time that it had when it was read, and its capture is still there."""
         if file.modified_ns is None:
             return False
         noted = self.noted(file)
         return noted is not None and self.holds(noted.duplicate_of or noted.capture, settings)
 
     def holds(self, capture: str, settings: str) -> bool:
-        """Whether the lake has a capture, decoded with these settings."""
+        """Return True if the lake has a capture, decoded with these settings."""
         found = self.capture(capture)
         return found is not None and found.settings == settings
 

@@ -142,7 +142,7 @@ class _Kept(Sent):
 
 
 def _is_day_in_path(table: str, file: LakeFile) -> bool:
-    """Whether Spark finds the day of a file in its path; other writers of Delta tables may choose other paths."""
+    """Return True if a file has its day in its path, where Spark finds it; other writers choose other paths."""
     return table == "accounting" or file.path == path_of(file.path.rpartition("/")[2], day_name(file.day))
 
 

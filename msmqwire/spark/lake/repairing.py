@@ -56,7 +56,7 @@ def repair(
     done: dict[str, None] = {}
     while True:
         if not dry_run:
-            store.settle()
+            store.apply_committed_runs()
             note_deletions(store)
         contents = {name: read_contents(store, store.storage, name, every_byte=False) for name in LAKE_TABLES}
         done |= dict.fromkeys(_remove_copies(store, contents, dry_run))
@@ -92,7 +92,7 @@ def _remove_copies(store: Lake, contents: Mapping[str, Contents], dry_run: bool)
 
 
 def _mark(store: Lake, contents: Mapping[str, Contents], dry_run: bool) -> list[str] | None:
-    """Mark captures whose rows are not those of accounting; None when a run has committed meanwhile."""
+    """Mark captures with other rows than accounting says; None when a run has committed meanwhile."""
     said = store.rows_by_capture()
     for name, counts in said.items():
         said[name] = explained(store, name, counts, contents[name].rows)

@@ -52,7 +52,7 @@ def restore(
     store = Lake(Storage.of(lake, lake_options))
     while True:
         if not dry_run:
-            store.settle()
+            store.apply_committed_runs()
         scan = LakeScan.of(store, "accounting", run=run)
         before = _captures([row for batch in scan.batches() for row in batch.to_pylist()])
         now = _captures(store.read_accounting().to_pylist())
@@ -94,7 +94,7 @@ def _commit(
     removed = list(dict.fromkeys(one for one in (*known, *copies) if one is not None))
     if not store.commit_rows(rows, removed, files, {"captures": str(len(back)), "rows": "0"}):
         return False
-    store.settle()
+    store.apply_committed_runs()
     return True
 
 

@@ -47,7 +47,7 @@ class ActiveFile(NamedTuple):
     greatest: dict[str, Any]
 
     def may_have(self, column: str, values: Iterable[Any]) -> bool:
-        """Whether the file may have rows with one of some values in a column."""
+        """Return True if the file may have rows with one of some values in a column."""
         least, greatest = self.least.get(column), self.greatest.get(column)
         return least is None or greatest is None or any(least <= value <= greatest for value in values)
 

@@ -212,7 +212,7 @@ class LakeScan:
                 f"{', '.join(sorted(unknown))}: no such column of {self.table}; it has {', '.join(schema.names)}"
             )
         wanted = pa.schema([schema.field(name) for name in names])
-        # The number of rows without any column is that of one column
+        # Without any column the number of rows is unknown: read one
         read = list(dict.fromkeys([*self.pending.columns, *(name for name in names if name != "day")]))
         for file in self.files:
             try:
@@ -384,7 +384,7 @@ def _skip(problem: str) -> None:
 
 
 def _is_in(addresses: Any, networks: Sequence[Any]) -> Any:
-    """Which addresses are in one of some networks; those of IPX are in none."""
+    """Return which addresses are in one of some networks; an address of IPX is in none."""
     found = []
     for address in addresses.unique().to_pylist():
         try:

@@ -49,7 +49,7 @@ def file_schema(table: str) -> pa.Schema:
 
 
 def table_schema(table: str) -> pa.Schema:
-    """The columns of a table: those of its files, and the day, which is in their names."""
+    """Return the columns of a table: the columns in its files, and the day, which is in their paths."""
     schema = file_schema(table)
     return schema if table == "accounting" else schema.append(pa.field("day", pa.date32()))
 

@@ -84,7 +84,7 @@ class Storage:
 
     @property
     def is_local(self) -> bool:
-        """Whether the lake is a folder."""
+        """True if the lake is a folder."""
         return "://" not in self.uri
 
     def path(self, name: str) -> str:
@@ -192,7 +192,7 @@ class Storage:
             self.delete(file.name for file in self.list(folder))
 
     def exists(self, name: str) -> bool:
-        """Whether there is such a file."""
+        """Return True if there is such a file."""
         return self.sizes([name]) != [None]
 
     @property

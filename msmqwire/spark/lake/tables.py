@@ -111,7 +111,7 @@ class LakeTable:
         return opened
 
     def _check_columns(self, opened: DeltaTable) -> None:
-        """Refuse a table with a column that cannot be read as that of this version; others may be there or missing."""
+        """Refuse a table with a column of a type that this version cannot read; columns may be added or missing."""
         version = opened.metadata().configuration.get(_VERSION, str(LAKE_VERSION))
         if version != str(LAKE_VERSION):
             self._delta = None
@@ -228,7 +228,7 @@ class LakeTable:
 
     @property
     def exists(self) -> bool:
-        """Whether there is such a table."""
+        """True if there is such a table."""
         if self._delta is None:
             self._delta = self._opened()
         return self._delta is not None
@@ -240,7 +240,7 @@ class LakeTable:
 
     @property
     def has_log(self) -> bool:
-        """Whether there is such a table, as ``exists``, but the table is not read."""
+        """True if there is such a table, as ``exists``, but the table is not read."""
         first, last = self._log_entry(0), f"{self.name}/_delta_log/{LAST_CHECKPOINT}"
         if self._delta is not None or self._storage.exists(first) or self._storage.exists(last):
             return True
@@ -531,7 +531,7 @@ class LakeTable:
 
 
 def _has_deletions(delta: DeltaTable) -> bool:
-    """Whether files of a table have deletion vectors."""
+    """Return True if files of a table have deletion vectors."""
     if "deletionVectors" not in (delta.protocol().reader_features or ()):
         return False
     try:
@@ -544,14 +544,14 @@ def _has_deletions(delta: DeltaTable) -> bool:
 
 
 def _is_inside(name: str) -> bool:
-    """Whether a name that was read from a file is a relative path that does not leave its folder."""
+    """Return True if a name that was read from a file is a relative path that does not leave its folder."""
     return not (":" in name or "%" in name or "\\" in name) and all(
         part not in ("", ".", "..") for part in name.split("/")
     )
 
 
 def _is_readable_as(found: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether values of a type can be read as another; lists and maps may name their items otherwise."""
+    """Return True if values of a type can be read as another; lists and maps may name their items otherwise."""
     if pa.types.is_struct(found) and pa.types.is_struct(wanted):
         names = {found.field(at).name: found.field(at).type for at in range(found.num_fields)}
         members = [wanted.field(at) for at in range(wanted.num_fields)]

@@ -24,7 +24,7 @@ from msmqwire.spark.schema import FEW_ROWS, SparkColumn, arrow_schema, convert
 
 # Hive's name for the partition of rows without a day; readers read it as null
 NO_DAY = "__HIVE_DEFAULT_PARTITION__"
-# Fewer than those of one file: a task writes the files of several tables at a time
+# Fewer than one file may have: a task writes files of several tables at a time
 _ROW_GROUP_ROWS = 1 << 15
 _MOST_OPEN = 16
 _FOLDER = "day="
@@ -65,7 +65,7 @@ class WrittenFile:
 
 
 class NewFile:
-    """A Parquet file of a table that is being written; ``finish`` completes it, ``close`` leaves it as it is."""
+    """A Parquet file of a table that is being written; ``finish`` completes it, ``close`` abandons it."""
 
     def __init__(self, storage: Storage, table: str, path: str, schema: pa.Schema, compression: Compression) -> None:
         self._table = table

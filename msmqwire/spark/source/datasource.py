@@ -187,7 +187,7 @@ def chosen_columns(table: str, columns: Iterable[SparkColumn], schema: StructTyp
 
 
 def _ignores_corrupt_files(options: SourceOptions) -> bool:
-    """Whether a task reads past what it cannot read: as the option says, or else the setting of Spark, or the mode."""
+    """Return True if a task skips what it cannot read: by the option, or else Spark's setting, or the mode."""
     if options.ignore_corrupt_files is not None:
         return options.ignore_corrupt_files
     task = TaskContext.get()

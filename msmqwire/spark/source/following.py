@@ -121,7 +121,7 @@ class Position:
             raise CaptureFormatError(f"not an offset of a query over captures: {error!r}") from error
 
     def reaches(self, other: Position) -> bool:
-        """Whether this position is the other one or a later one."""
+        """Return True if this position is the other one or a later one."""
         return (self.file, self.offset) >= (other.file, other.offset)
 
 
@@ -346,7 +346,7 @@ class MsmqStreamReader(Sent, DataSourceStreamReader, SupportsTriggerAvailableNow
 
     @property
     def _ignores_corrupt_files(self) -> bool:
-        """Whether a file that is no capture is skipped: as the option says, or else the mode."""
+        """True if a file that is no capture is skipped: as the option says, or else the mode."""
         given = self.options.ignore_corrupt_files
         return self.options.scan.mode != "FAILFAST" if given is None else given
 

@@ -186,7 +186,7 @@ def named(
 
 
 def is_lake(options: Mapping[str, str]) -> bool:
-    """Whether the options name a lake, which ``lakes`` reads."""
+    """Return True if the options name a lake, which ``lakes`` reads."""
     return any(name.lower() == "lake" for name in options)
 
 
@@ -210,7 +210,7 @@ def described(schema: StructType, options: Mapping[str, str]) -> tuple[StructTyp
 
 
 def of_table(schema: StructType, options: Mapping[str, str]) -> dict[str, str]:
-    """The options with which columns of a schema are read: those of its table, if it is of a table that was created."""
+    """Return the options to read columns of a schema: of its table, if the schema is of a table that was created."""
     kept = (field.metadata[_OF_TABLE] for field in schema if _OF_TABLE in field.metadata)
     return {**json.loads(next(kept, "{}")), **described(StructType(), options)[1]}
 
@@ -227,7 +227,7 @@ def parse_paths(text: str) -> tuple[str, ...]:
 
 
 def parse_glob(text: str) -> str:
-    """A glob as Python has it; in those of Spark's own sources braces have alternatives, which would match no file."""
+    """Refuse alternatives in braces in a glob: Spark's own sources have them, here they would match no file."""
     if "{" in text.replace("[{]", ""):
         raise ValueError(
             f"{text!r}: a glob has no alternatives in braces; '*.pcap*' matches pcap and pcapng, '[{{]' a brace"

@@ -31,7 +31,7 @@ class Sized(Protocol):
 
     @property
     def size(self) -> int:
-        """Bytes of the capture as it is stored."""
+        """The size of the stored capture, in bytes."""
         ...
 
 
@@ -120,7 +120,7 @@ def plan(options: SourceOptions) -> list[CapturePartition]:
 
 
 def tasks_of(files: Sequence[SourceFile], options: SourceOptions) -> list[CapturePartition]:
-    """As ``plan``, for these captures in this order."""
+    """Plan the tasks that read these captures, in this order; see ``plan``."""
     size = task_size(files) if options.split_size is None else options.split_size
     if options.sequence:
         return _partitions(split(files, size, options) if size else [_unsplit(*files)], size)

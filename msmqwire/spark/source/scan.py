@@ -113,7 +113,7 @@ class Scan:
         resume: Checkpoint | None = None,
         stop: Checkpoint | None = None,
     ) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """As ``batches``, but with the columns as ``read_tables`` returns them, for ``schema.convert``."""
+        """Read rows with the columns of ``read_tables``, before ``schema.convert`` makes those of Spark."""
         options, mode = self.options, self.options.mode
         needed = set() if mode == "PERMISSIVE" else _PLACE
         names = {table: {column.source for column in columns} | needed for table, columns in self.columns.items()}
@@ -188,7 +188,7 @@ def _together(batches: list[pa.RecordBatch], columns: Sequence[SparkColumn]) -> 
 
 
 def describe_problems(stats: CaptureStats) -> str | None:
-    """The parts of a capture that cannot be read, in one line; None if there are none."""
+    """Return one line about the parts of a capture that cannot be read, or None."""
     losses = ", ".join(stats.describe_losses())
     if not stats.problems:
         return losses or None

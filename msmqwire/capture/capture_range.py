@@ -12,7 +12,7 @@ from msmqwire.capture.tcp._streams import StreamTable
 from msmqwire.errors import CaptureReadError
 
 
-class Part:
+class CaptureRange:
     """The part of a sequence of captures between two checkpoints, or the beginning and the end.
 
     Attributes
@@ -83,7 +83,7 @@ class Part:
             raise CaptureReadError(f"{reader.name}: ends at {reader.place}, before the checkpoint {self.stop.offset}")
 
     def checkpoint_of(self, reader: FileReader, streams: StreamTable, *, at_end: bool) -> Checkpoint:
-        """The checkpoint of a reader; ``at_end``: at the end of its file, of which nothing more will be read."""
+        """Return the checkpoint of a reader; ``at_end``: at the end of its file, which is not read again."""
         inside = b""
         if reader.place and not at_end:
             inside = reader_state(reader)
