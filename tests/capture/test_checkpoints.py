@@ -120,7 +120,7 @@ def test_a_state_has_its_fields_in_their_order(tmp_path: Path) -> None:
     path = tmp_path / "capture"
     path.write_bytes(build.pcapng([segment(message(b"one" * 30)[:40], 1)]))
     state = read(path, final=False)[2].opened()
-    assert len(state.reader) == size_of("Place") + size_of("Interface")
+    assert len(state.reader) == size_of("FilePlace") + size_of("Interface")
     assert len(state.streams) == 4 + size_of("Flow") + 40 + 3 * 4
     assert "Flow.position 8" in FIELDS
 

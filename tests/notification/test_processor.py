@@ -11,7 +11,7 @@ from msmqwire import mqcn
 from msmqwire.directory import MemoryDirectory, Queue, QueueManager
 from msmqwire.errors import DirectoryError
 from msmqwire.formatname import parse_path_name
-from msmqwire.notification.audit import Changed, Created, Deleted, Disregarded, Ignored, Place, Record
+from msmqwire.notification.audit import Changed, ChangePlace, Created, Deleted, Disregarded, Ignored, Record
 from msmqwire.notification.envelope import AuthenticationLevel, Envelope
 from msmqwire.notification.judgement import Rule
 from msmqwire.notification.processor import NotificationProcessor
@@ -191,7 +191,7 @@ def test_what_has_no_rule_is_recorded_and_holds_nothing_up(processor: Notificati
     records = [record for body in bodies for record in processor.process(body, p.SIGNED)]
 
     def ignored(index: int, rule: Rule, identifier: UUID | None, path: str = "") -> Record:
-        place = Place(message=1, index=index, section="[MS-MQCN] 3.2.5.1")
+        place = ChangePlace(message=1, index=index, section="[MS-MQCN] 3.2.5.1")
         return Ignored(**place, rule=rule, identifier=identifier, detail=path)
 
     assert records[1:-1] == [
