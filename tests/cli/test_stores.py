@@ -184,8 +184,12 @@ def test_each_row_is_committed(tmp_path: Path) -> None:
         assert done.returncode == 2, done.stderr
         strict = sent(tmp_path / "t", port, NAME, "--rows", "--transactional", "--strict", rows=rows)
         assert strict.returncode == 1
-        assert b"line 2" in strict.stderr
-    assert texts(tmp_path) == ["a", "c"]
+        assert b"line 2: " in strict.stderr
+        assert b"nothing is committed" in strict.stderr
+        strict = sent(tmp_path / "u", port, NAME, "--rows", "--transactional", "--strict", "--each", rows=rows)
+        assert strict.returncode == 1
+        assert b"nothing is committed" not in strict.stderr
+    assert texts(tmp_path)[:2] == ["a", "c"]
     assert json.loads(run("store", "list", tmp_path / "t")[1])["outgoing"] == 0
 
 
