@@ -30,7 +30,7 @@ _LARGEST_NUMBER = 0xFFFFFFFF
 _LARGEST_ORDINAL = 0xFFFFFFFF
 _TRANSACTION_IDS = 1 << 20
 _MOST_KEYS = 1_000_000
-_PAGE = 256
+_PAGE, _MOST_BYTES = 256, 4 << 20  # of messages that are read at once
 _NEGATIVE = 0x8000  # of classes
 _JOURNAL, _DEAD_LETTER, _FINAL = 1, 2, 4  # what the sender wants of a message that is acknowledged
 _MARK = secrets.token_bytes(8)  # TxSequenceID of a packet without its place in the sequence: no field before has it
@@ -358,19 +358,24 @@ class Outbox:
         return made
 
     def page(self, queue: str, after: int) -> list[OutgoingRow]:
-        """The first messages of a queue after a number, that are not acknowledged."""
+        """The first messages of a queue after a number, that are not acknowledged: a page of them."""
+        page, size = [], 0
         with self.store.errors():
-            return [
-                OutgoingRow(*found)
-                for found in self.store.database.execute(
-                    "SELECT number, ifnull((SELECT max(number) FROM outgoing AS earlier "
-                    "WHERE earlier.queue = each.queue AND earlier.number < each.number), "
-                    "(SELECT last_ack FROM sequence WHERE queue = each.queue)), "
-                    "message_id, previous_at, expires, packet FROM outgoing AS each "
-                    "WHERE queue = ? AND number > ? ORDER BY number LIMIT ?",
-                    (queue.encode(*_TEXT), after, _PAGE),
-                ).fetchall()
-            ]
+            rows = self.store.database.execute(
+                "SELECT number, ifnull((SELECT max(number) FROM outgoing AS earlier "
+                "WHERE earlier.queue = each.queue AND earlier.number < each.number), "
+                "(SELECT last_ack FROM sequence WHERE queue = each.queue)), "
+                "message_id, previous_at, expires, packet FROM outgoing AS each "
+                "WHERE queue = ? AND number > ? ORDER BY number LIMIT ?",
+                (queue.encode(*_TEXT), after, _PAGE),
+            )
+            for row in map(OutgoingRow._make, rows):
+                page.append(row)
+                size += len(row.packet)
+                if size >= _MOST_BYTES:
+                    break
+            rows.close()
+        return page
 
     def has_messages(self, queue: str, *, final: bool = False) -> bool:
         """Whether messages to a queue are not acknowledged, or with ``final`` await their FinalAck."""
@@ -555,14 +560,18 @@ def renumber(database: sqlite3.Connection, now: int) -> int:
     database.execute("UPDATE meta SET time_stamp = ?, ordinal = ?", (time_stamp, len(queues)))
     for ordinal, (queue,) in enumerate(queues, 1):
         sequence_id = time_stamp << 32 | ordinal
-        select = "SELECT number, previous_at, packet FROM outgoing WHERE queue = ? ORDER BY number"
-        number = 0
-        for number, (old, previous_at, packet) in enumerate(database.execute(select, (queue,)).fetchall(), 1):
+        number = last = 0
+        select = (
+            "SELECT number, previous_at, packet FROM outgoing WHERE queue = ? AND number > ? ORDER BY number LIMIT 1"
+        )
+        # No number rises, so that none is there twice, and the next one is that of a message that was not changed
+        while (found := database.execute(select, (queue, last)).fetchone()) is not None:
+            last, previous_at, packet = found
+            number += 1
             place = _PLACE.pack(sequence_id, number)
             packet = packet[: previous_at - len(place)] + place + packet[previous_at:]
-            # No number rises, so that none is there twice
             change = "UPDATE outgoing SET number = ?, packet = ? WHERE queue = ? AND number = ?"
-            database.execute(change, (number, packet, queue, old))
+            database.execute(change, (number, packet, queue, last))
         count += number
         database.execute(
             "UPDATE sequence SET sequence_id = ?, next_number = ?, last_ack = 0 WHERE queue = ?",
