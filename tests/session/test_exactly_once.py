@@ -346,6 +346,13 @@ def test_a_file_that_was_rotated(tmp_path: Path) -> None:
     receiver.store.close()
     before, row = path.read_bytes().split(b"\n")[:2]
     assert (before, json.loads(row)["body"]) == (b"x", b"4".hex())
+    path.unlink()
+    receiver = Receiver(tmp_path, lambda _: None)  # the next process
+    sender.add(b"5")
+    receiver.give(*sender.packets(first=5))
+    receiver.deliver()
+    receiver.store.close()
+    assert bodies(tmp_path) == [b"5"]
 
 
 @pytest.mark.parametrize("seed", [*range(4), *long_cases(range(4, 60))])
