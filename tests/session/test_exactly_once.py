@@ -43,11 +43,12 @@ class Receiver:
         } | options
         self.connect()
 
-    def connect(self) -> None:
+    def connect(self, now: float = 0.0) -> None:
         self.session = Acceptor(OWN, address=ADDRESS, wall_clock=lambda: WALL_TIME, **self.options)
-        self.session.connection_made(0.0)
+        self.session.connection_made(now)
         self.end = Driven(self.session)
-        self.first = self.end.give(request(), ConnectionParameters())
+        self.end.now = now
+        self.first = self.end.give(request(), ConnectionParameters(window_size=self.session.settings.window_size))
 
     def give(self, *packets: Packet) -> list[Packet]:
         """A read of the session, and its answers."""
