@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from msmqwire.cli.arguments import ping_port
 from msmqwire.cli.console import CommandError, print_json, say
 from msmqwire.cli.next_hops import find_destination
-from msmqwire.errors import SessionError, counted
+from msmqwire.errors import EncodeError, SessionError, counted
 
 if TYPE_CHECKING:
     from msmqwire.cli.next_hops import Destination
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from msmqwire.mqqb import UserMessage
     from msmqwire.net import SessionClient
     from msmqwire.session import Event, Store
-    from msmqwire.session.outbox import Outcome
+    from msmqwire.session.outbox import Outcome, OutgoingTransaction
 
 _REJECTED, _LEFT = 3, 4  # exit status
 
@@ -59,10 +59,17 @@ class Committing:
             for each in messages:
                 yield each, None
 
-        return await self.run_rows(makers())
+        return await self.run_rows(makers(), None)
 
-    async def run_rows(self, makers: AsyncIterator[tuple[Callable[..., UserMessage], str | None]]) -> int:
-        """Commit messages with their keys, all together or each, and send until all are acknowledged."""
+    async def run_rows(
+        self,
+        makers: AsyncIterator[tuple[Callable[..., UserMessage], str | None]],
+        leave_out: Callable[[Exception], None] | None,
+    ) -> int:
+        """Commit messages with their keys, all together or each, and send until all are acknowledged.
+
+        ``leave_out`` gets the error of the last message if it cannot be made; without it, the error ends the command.
+        """
         logging.getLogger("msmqwire.net").addHandler(logging.NullHandler())
         final = self._options.wait == "final"
         with opened_store(self._options.store) as store:
@@ -72,13 +79,13 @@ class Committing:
                     clients.append(client := self._client(store, self._destination, self._queues_of(())))
                     async for make, key in makers:
                         with store.outbox.transaction(final=final) as transaction:
-                            transaction.add(make, key)
+                            _add(transaction, make, key, leave_out)
                         self._count(transaction.message_ids, transaction.skipped)
                         client.resume(transaction.queues)
                 else:
                     with store.outbox.transaction(final=final) as transaction:
                         async for make, key in makers:
-                            transaction.add(make, key)
+                            _add(transaction, make, key, leave_out)
                     self._count(transaction.message_ids, transaction.skipped)
                     clients += self._opened(store, transaction.queues)
                 async with asyncio.timeout(self._options.timeout):
@@ -173,6 +180,20 @@ class Committing:
             f"{counted(unacknowledged, 'message')} not acknowledged stay in the store{waiting}: "
             f"msmqwire send --store {self._options.store} goes on"
         )
+
+
+def _add(
+    transaction: OutgoingTransaction,
+    make: Callable[..., UserMessage],
+    key: str | None,
+    leave_out: Callable[[Exception], None] | None,
+) -> None:
+    try:
+        transaction.add(make, key)
+    except (CommandError, EncodeError) as error:
+        if leave_out is None:
+            raise
+        leave_out(error)
 
 
 def described(outcome: Outcome) -> dict[str, object]:

@@ -6,7 +6,7 @@ import hashlib
 import re
 
 _LONGEST = 120
-_PLAIN = re.compile(r"[a-z0-9.-]")
+_ESCAPED = re.compile(r"[^a-z0-9.-]")
 #: Names that Windows gives to devices, with any extension.
 _DEVICES = re.compile(r"(con|prn|aux|nul|(com|lpt)[0-9])(\.|$)")
 
@@ -20,7 +20,7 @@ def file_stem(text: str) -> str:
     >>> file_stem("private.orders"), file_stem("../$_; rm"), file_stem("-rf"), file_stem("nul.txt")
     ('private.orders', '_2e_._2f__24____3b__20_rm', '_2d_rf', '_6e_ul.txt')
     """
-    stem = "".join(map(_written, text)) or "_"
+    stem = _ESCAPED.sub(lambda found: "__" if found[0] == "_" else _escaped(found[0]), text) or "_"
     if stem[0] in ".-" or _DEVICES.match(stem):
         stem = _escaped(text[0]) + stem[1:]
     if stem[-1] == ".":
@@ -30,12 +30,6 @@ def file_stem(text: str) -> str:
         digest = hashlib.sha256(text.encode("utf-16-le", "surrogatepass")).hexdigest()
         stem = f"{stem[:_LONGEST]}_-{digest[:32]}"
     return stem
-
-
-def _written(character: str) -> str:
-    if character == "_":
-        return "__"
-    return character if _PLAIN.match(character) else _escaped(character)
 
 
 def _escaped(character: str) -> str:

@@ -54,7 +54,8 @@ class MessageOutput:
             known = store.outputs()
             self._stems |= {_stem_of(path) for path in known}
             for path, size in known.items():
-                with contextlib.suppress(FileNotFoundError), OutputErrors(path), open(path, "r+b", buffering=0) as file:
+                # A file that is gone was moved away
+                with OutputErrors(path), contextlib.suppress(FileNotFoundError), open(path, "r+b", buffering=0) as file:
                     self._take_back_uncounted(file, size)
 
     async def write(self, received: Sequence[MessageReceived]) -> None:

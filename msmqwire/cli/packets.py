@@ -128,13 +128,19 @@ def check_columns(row: Row, table: str) -> None:
 def _values(table: str, row: Row) -> dict[str, Any]:
     """The Python values of a row, without nulls."""
     values = {}
-    for column in TABLES[table].table.columns:
-        if row.get(column.name) is not None:
+    types = _types_of(table)
+    for name, value in row.items():
+        if value is not None and name in types:
             try:
-                values[column.name] = _value(column.type, row[column.name])
+                values[name] = _value(types[name], value)
             except (ValueError, TypeError, AttributeError) as error:
-                raise ValueError(f"{column.name}: {error}") from None
+                raise ValueError(f"{name}: {error}") from None
     return values
+
+
+@cache
+def _types_of(table: str) -> dict[str, DataType]:
+    return {column.name: column.type for column in TABLES[table].table.columns}
 
 
 def _message_values(row: Row) -> dict[str, Any]:

@@ -264,7 +264,7 @@ async def _commit(
         messages = [lambda **identity: make(**{**fields, **identity})] * (options.count or 1)
         return await committing.run(messages)
     rows = _Rows(options, destination, properties)
-    status = await committing.run_rows(rows.makers())
+    status = await committing.run_rows(rows.makers(), rows.leave_out)
     if rows.left_out and not options.quiet:
         say(rows.describe().removeprefix(", "))
     return status or (2 if rows.left_out else 0)
@@ -395,7 +395,7 @@ class _Rows:
         self._options = options
         self._address = destination.address
         self._properties = properties
-        self.left_out = 0
+        self.left_out = self._number = 0
         self._without_security = 0
 
     async def send(self, session: Sending, answers: dict[str, Any]) -> None:
@@ -439,9 +439,8 @@ class _Rows:
 
     async def makers(self) -> AsyncIterator[tuple[Callable[..., UserMessage], str | None]]:
         """A function that makes the message of each row from its identity, and the key of the row."""
-        number = 0
         async for line in _lines():
-            number += 1
+            self._number += 1
             if not line.strip():
                 continue
             try:
@@ -449,21 +448,31 @@ class _Rows:
                 key = row.pop("key", None)
                 if key is not None and not isinstance(key, str):
                     raise ValueError("key: is no text")
-                make = partial(self._committed, {name: row[name] for name in row.keys() - _OF_TRANSACTION})
-                make(**_PROBE)
-            except (ValueError, TypeError, AttributeError) as error:
-                reason = str(error)
-            except KeyError as error:
-                reason = f"{error} is missing"
+            except ValueError as error:
+                self.leave_out(error)
             else:
-                yield make, key
-                continue
-            if self._options.strict:
-                raise CommandError(f"standard input: line {number}: {reason}; nothing is committed")
-            self._leave_out(f"msmqwire: standard input: line {number}: {reason}")
+                yield partial(self._committed, {name: row[name] for name in row.keys() - _OF_TRANSACTION}), key
+
+    def leave_out(self, error: Exception) -> None:
+        """Report the last row of ``makers``, which is not committed.
+
+        Raises
+        ------
+        CommandError
+            The command ends at the first such row.
+        """
+        where = f"standard input: line {self._number}: {error}"
+        if self._options.strict:
+            raise CommandError(where if self._options.each else f"{where}; nothing is committed")
+        self._leave_out(f"msmqwire: {where}")
 
     def _committed(self, row: dict[str, Any], **identity: Any) -> UserMessage:
-        return self._message(row, identity, {})
+        try:
+            return self._message(row, identity, {})
+        except (ValueError, TypeError, AttributeError) as error:
+            raise CommandError(str(error)) from None
+        except KeyError as error:
+            raise CommandError(f"{error} is missing") from None
 
     def _message(self, row: dict[str, Any], identity: dict[str, Any], answers: dict[str, Any]) -> UserMessage:
         """The message of a row: a new one for the queue of the command, or the captured one."""
@@ -529,8 +538,6 @@ _OF_TRANSACTION = frozenset(
         *("final_ack_required", "transaction_id", "connector_queue_manager", "priority", "delivery_mode"),
     )
 )
-#: Identity for a message that is only checked.
-_PROBE: dict[str, Any] = {"message_id": 1, "sent_time": 1}
 #: What a new message has anew: its identity, its route, and the security of the captured one, which names both.
 _OF_CAPTURE = frozenset(
     (

@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Hashable
 from dataclasses import dataclass, field, fields
+from functools import lru_cache
 from typing import Any, ClassVar, TypeVar
 from uuid import UUID
 
@@ -17,6 +18,7 @@ from msmqwire.errors import FormatNameError
 from msmqwire.formatname._scan import scan
 from msmqwire.formatname.schema import ProtocolName, QueueTypeName, SuffixName
 
+_LONGEST_REMEMBERED = 1024
 _DEFAULT_PORTS = {"http": "80", "https": "443"}
 _ASCII_LOWER = str.maketrans({chr(upper): chr(upper + 32) for upper in range(ord("A"), ord("Z") + 1)})
 
@@ -360,11 +362,19 @@ def sent_name(path: str) -> DirectName | str:
 
     Packets have slashes after ``/MSMQ``, the protocol ``SPX:``, and queues with any letters.
     """
+    return _remembered_name(path) if len(path) <= _LONGEST_REMEMBERED else _parsed_name(path)
+
+
+def _parsed_name(path: str) -> DirectName | str:
     try:
         names = scan(f"DIRECT={path}", http_slashes=True, spx=True, any_letters=True)
     except FormatNameError:
         names = []
     return _made(DirectName, names[0], path) if len(names) == 1 else f"DIRECT={path}"
+
+
+# The messages of a session are for few queues, whose names are read several times for each
+_remembered_name = lru_cache(maxsize=256)(_parsed_name)
 
 
 def parse(

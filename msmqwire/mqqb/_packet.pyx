@@ -90,6 +90,8 @@ cdef class MessagePacket(WirePacket):
     @property
     def violations(self):
         """Names of the rules that the packet breaks; empty for a conforming one."""
+        if not self.header.violations:
+            return ()
         flags = Violation if isinstance(self, UserMessage) else SessionViolation
         return tuple([flag.name.lower() for flag in flags if self.header.violations & <uint32_t>flag])
 

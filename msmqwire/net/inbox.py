@@ -14,6 +14,7 @@ from msmqwire.session.delivery import has_expired, removal_answers
 
 _LOG = logging.getLogger(__name__)
 _RETRY = 5.0  # seconds after a handler or a transaction has failed
+_LONGEST_PAUSE = 0.1  # between two pages
 
 
 class Inbox:
@@ -72,22 +73,31 @@ class Inbox:
             self._task.cancel()
 
     async def _run(self) -> None:
+        loop = asyncio.get_running_loop()
         while True:
             self._came.clear()
             try:
+                started = loop.time()
                 while await self._deliver():
-                    await asyncio.sleep(0)  # sessions go on meanwhile
+                    # Sessions go on meanwhile: the more messages come, the larger is the next page
+                    await self._pause(min(2 * (loop.time() - started), _LONGEST_PAUSE))
+                    started = loop.time()
             except Exception:
                 _LOG.exception("messages could not be delivered, and stay in the store")
-                if not self._closing.is_set():
-                    with contextlib.suppress(TimeoutError):
-                        await asyncio.wait_for(self._closing.wait(), _RETRY)
+                await self._pause(_RETRY)
                 if not self._closing.is_set():
                     continue
                 return
             if self._closing.is_set():
                 return
             await self._came.wait()
+
+    async def _pause(self, seconds: float) -> None:
+        """Wait, but not when this ends."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._closing.wait()
+        await asyncio.sleep(0)
 
     async def _deliver(self) -> bool:
         """Deliver a page; False if there is none."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import secrets
 import sqlite3
 import struct
 from collections.abc import Callable, Iterator
@@ -16,11 +17,11 @@ from typing import Any, NamedTuple, Protocol
 from uuid import UUID
 
 from msmqwire import mqqb
-from msmqwire.errors import EncodeError, StoreError
+from msmqwire.errors import StoreError
 from msmqwire.session.acknowledgments import NACK_REACH_QUEUE_TIMEOUT, ORDER_ACK
+from msmqwire.session.framing import MESSAGE_ID
 from msmqwire.session.incoming import name_in_key
 from msmqwire.session.outgoing import FOREVER
-from msmqwire.session.settings import LARGEST_PACKET
 
 _LOG = logging.getLogger(__name__)
 _TEXT = ("utf-8", "surrogatepass")
@@ -29,10 +30,12 @@ _LARGEST_NUMBER = 0xFFFFFFFF
 _LARGEST_ORDINAL = 0xFFFFFFFF
 _TRANSACTION_IDS = 1 << 20
 _MOST_KEYS = 1_000_000
-_PAGE = 256
+_PAGE, _MOST_BYTES = 256, 4 << 20  # of messages that are read at once
 _NEGATIVE = 0x8000  # of classes
 _JOURNAL, _DEAD_LETTER, _FINAL = 1, 2, 4  # what the sender wants of a message that is acknowledged
-_MARKED_PREVIOUS = 0xFFFFFFFE  # all its bytes are not 0
+_MARK = secrets.token_bytes(8)  # TxSequenceID of a packet without its place in the sequence: no field before has it
+_PLACE = struct.Struct("<QI")  # TxSequenceID and TxSequenceNumber, which stand before PreviousTxSequenceNumber
+_U32 = struct.Struct("<I")
 _FLAGS_BEFORE, _LAST_MESSAGE = 16, 1 << 3  # the Flags of a TransactionHeader, before PreviousTxSequenceNumber; LM
 
 OUTBOX_SCHEMA = """
@@ -175,7 +178,8 @@ class OutgoingTransaction:
         self._sequences: dict[str, SequenceRow] = {}
         self._last: tuple[str, int, bytearray, int] | None = None
         self._lifetime: dict[str, int] = {}
-        self._transaction_id = 0
+        last = "SELECT transaction_id FROM meta"
+        self._transaction_id = database.execute(last).fetchone()[0] % (_TRANSACTION_IDS - 1) + 1
         self.message_ids: list[int] = []
         self.skipped: list[Outcome] = []
 
@@ -194,26 +198,21 @@ class OutgoingTransaction:
         StoreError
             The sequence of its queue is stopped, or has no more numbers.
         """
-        message = make(**self._fields(0, _LARGEST_NUMBER, 0), message_id=1)
-        plain = mqqb.encode(message)
-        if len(plain) > LARGEST_PACKET:
-            raise EncodeError("PacketSize", f"the packet has {len(plain):,} bytes, more than {LARGEST_PACKET:,}")
+        message = make(**self._fields())
+        packet = bytearray(mqqb.encode(message))
         name = str(message.destination_queue)
         queue = name_in_key(name)
         if key is not None and (known := self._outbox.find_key(queue, key)) is not None:
             self.skipped.append(known)
             return False
-        marked = mqqb.encode(make(**self._fields(0, _LARGEST_NUMBER, _MARKED_PREVIOUS), message_id=1))
-        previous_at = next(at for at, (one, other) in enumerate(zip(plain, marked, strict=True)) if one != other)
         # Of all messages of a transaction (S53)
         self._lifetime = {"time_to_reach_queue": message.time_to_reach_queue}
-        if not self._transaction_id:
-            change = "UPDATE meta SET transaction_id = transaction_id % ? + 1 RETURNING transaction_id"
-            self._transaction_id = self._database.execute(change, (_TRANSACTION_IDS - 1,)).fetchone()[0]
         sequence = self._sequences.get(queue) or self._outbox.open_sequence(queue, name, message.queue_manager_address)
         message_id = self._outbox.store.message_ids.take()
-        fields = self._fields(sequence.sequence_id, sequence.next_number, 0) | {"message_id": message_id}
-        packet = bytearray(mqqb.encode(make(**fields)))
+        packet[MESSAGE_ID] = _U32.pack(message_id)
+        place_at = packet.index(_MARK)
+        previous_at = place_at + _PLACE.size
+        _PLACE.pack_into(packet, place_at, sequence.sequence_id, sequence.next_number)
         expires, deadline = self._times_of(message)
         flags = (
             _JOURNAL * message.positive_source_journaling
@@ -245,21 +244,24 @@ class OutgoingTransaction:
         packet[previous_at - _FLAGS_BEFORE] |= _LAST_MESSAGE
         change = "UPDATE outgoing SET packet = ? WHERE queue = ? AND number = ?"
         self._database.execute(change, (packet, queue.encode(*_TEXT), number))
+        self._database.execute("UPDATE meta SET transaction_id = ?", (self._transaction_id,))
         self._database.executemany(
             "UPDATE sequence SET next_number = ? WHERE queue = ?",
             [(each.next_number, queue.encode(*_TEXT)) for queue, each in self._sequences.items()],
         )
 
-    def _fields(self, sequence_id: int, number: int, previous: int) -> dict[str, Any]:
+    def _fields(self) -> dict[str, Any]:
+        """The fields that identify the next message, except its MessageID and its place in the sequence."""
         return {
             "source_queue_manager": self._outbox.store.identifier,
+            "message_id": 1,
             "sent_time": self._now,
             "delivery_mode": "recoverable",
             "priority": 0,
             "transaction": mqqb.TransactionHeader(
-                tx_sequence_id=sequence_id,
-                tx_sequence_number=number,
-                previous_tx_sequence_number=previous,
+                tx_sequence_id=int.from_bytes(_MARK, "little"),
+                tx_sequence_number=_LARGEST_NUMBER,
+                previous_tx_sequence_number=0,
                 first_message=not self.message_ids,
                 final_ack_required=self._final,
                 transaction_id=self._transaction_id,
@@ -356,19 +358,24 @@ class Outbox:
         return made
 
     def page(self, queue: str, after: int) -> list[OutgoingRow]:
-        """The first messages of a queue after a number, that are not acknowledged."""
+        """The first messages of a queue after a number, that are not acknowledged: a page of them."""
+        page, size = [], 0
         with self.store.errors():
-            return [
-                OutgoingRow(*found)
-                for found in self.store.database.execute(
-                    "SELECT number, ifnull((SELECT max(number) FROM outgoing AS earlier "
-                    "WHERE earlier.queue = each.queue AND earlier.number < each.number), "
-                    "(SELECT last_ack FROM sequence WHERE queue = each.queue)), "
-                    "message_id, previous_at, expires, packet FROM outgoing AS each "
-                    "WHERE queue = ? AND number > ? ORDER BY number LIMIT ?",
-                    (queue.encode(*_TEXT), after, _PAGE),
-                ).fetchall()
-            ]
+            rows = self.store.database.execute(
+                "SELECT number, ifnull((SELECT max(number) FROM outgoing AS earlier "
+                "WHERE earlier.queue = each.queue AND earlier.number < each.number), "
+                "(SELECT last_ack FROM sequence WHERE queue = each.queue)), "
+                "message_id, previous_at, expires, packet FROM outgoing AS each "
+                "WHERE queue = ? AND number > ? ORDER BY number LIMIT ?",
+                (queue.encode(*_TEXT), after, _PAGE),
+            )
+            for row in map(OutgoingRow._make, rows):
+                page.append(row)
+                size += len(row.packet)
+                if size >= _MOST_BYTES:
+                    break
+            rows.close()
+        return page
 
     def has_messages(self, queue: str, *, final: bool = False) -> bool:
         """Whether messages to a queue are not acknowledged, or with ``final`` await their FinalAck."""
@@ -553,14 +560,18 @@ def renumber(database: sqlite3.Connection, now: int) -> int:
     database.execute("UPDATE meta SET time_stamp = ?, ordinal = ?", (time_stamp, len(queues)))
     for ordinal, (queue,) in enumerate(queues, 1):
         sequence_id = time_stamp << 32 | ordinal
-        select = "SELECT number, previous_at, packet FROM outgoing WHERE queue = ? ORDER BY number"
-        number = 0
-        for number, (old, previous_at, packet) in enumerate(database.execute(select, (queue,)).fetchall(), 1):
-            place = struct.pack("<QI", sequence_id, number)  # before PreviousTxSequenceNumber
+        number = last = 0
+        select = (
+            "SELECT number, previous_at, packet FROM outgoing WHERE queue = ? AND number > ? ORDER BY number LIMIT 1"
+        )
+        # No number rises, so that none is there twice, and the next one is that of a message that was not changed
+        while (found := database.execute(select, (queue, last)).fetchone()) is not None:
+            last, previous_at, packet = found
+            number += 1
+            place = _PLACE.pack(sequence_id, number)
             packet = packet[: previous_at - len(place)] + place + packet[previous_at:]
-            # No number rises, so that none is there twice
             change = "UPDATE outgoing SET number = ?, packet = ? WHERE queue = ? AND number = ?"
-            database.execute(change, (number, packet, queue, old))
+            database.execute(change, (number, packet, queue, last))
         count += number
         database.execute(
             "UPDATE sequence SET sequence_id = ?, next_number = ?, last_ack = 0 WHERE queue = ?",

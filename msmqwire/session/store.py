@@ -298,8 +298,9 @@ class Store:
         """Store what came in one read on a session with a queue manager, in one transaction (S34)."""
         now = self.wall_clock()
         known = [self.get(key) is not None for key in changes.sequences]
-        delivered = {sequence_key(each.message) for each in changes.received if each.message.transaction is not None}
         received = sorted(changes.received, key=attrgetter("turn"))
+        places = [_place_of(each.message) for each in received]
+        delivered = {place[:2] for place in places}
         with self.transaction() as database:
             database.executemany(
                 "INSERT INTO incoming VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET "
@@ -307,14 +308,17 @@ class Store:
                 "rejects = excluded.rejects, gap_id = excluded.gap_id, gap_previous = excluded.gap_previous, "
                 "has_delivered = max(has_delivered, excluded.has_delivered), last_access = excluded.last_access",
                 (
-                    (*_columns_of(key), *_columns_of_state(state), key in delivered, now)
+                    (*(columns := _columns_of(key)), *_columns_of_state(state), columns in delivered, now)
                     for key, state in changes.sequences.items()
                 ),
             )
             database.executemany(
                 "INSERT INTO inbox(source, queue, sequence_id, number, queue_manager, address, port, received_time, "
                 "packet) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                ((*_place_of(each.message), queue_manager.bytes, *_origin_of(each)) for each in received),
+                (
+                    (*place, queue_manager.bytes, *_origin_of(each))
+                    for place, each in zip(places, received, strict=True)
+                ),
             )
             self._extend_history(database, received)
             last = self._insert_answers(database, [(queue_manager, answer) for _, answer in changes.answers], now)

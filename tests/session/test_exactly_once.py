@@ -43,11 +43,12 @@ class Receiver:
         } | options
         self.connect()
 
-    def connect(self) -> None:
+    def connect(self, now: float = 0.0) -> None:
         self.session = Acceptor(OWN, address=ADDRESS, wall_clock=lambda: WALL_TIME, **self.options)
-        self.session.connection_made(0.0)
+        self.session.connection_made(now)
         self.end = Driven(self.session)
-        self.first = self.end.give(request(), ConnectionParameters())
+        self.end.now = now
+        self.first = self.end.give(request(), ConnectionParameters(window_size=self.session.settings.window_size))
 
     def give(self, *packets: Packet) -> list[Packet]:
         """A read of the session, and its answers."""
@@ -346,6 +347,13 @@ def test_a_file_that_was_rotated(tmp_path: Path) -> None:
     receiver.store.close()
     before, row = path.read_bytes().split(b"\n")[:2]
     assert (before, json.loads(row)["body"]) == (b"x", b"4".hex())
+    path.unlink()
+    receiver = Receiver(tmp_path, lambda _: None)  # the next process
+    sender.add(b"5")
+    receiver.give(*sender.packets(first=5))
+    receiver.deliver()
+    receiver.store.close()
+    assert bodies(tmp_path) == [b"5"]
 
 
 @pytest.mark.parametrize("seed", [*range(4), *long_cases(range(4, 60))])

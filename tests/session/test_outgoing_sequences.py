@@ -6,7 +6,6 @@ import itertools
 import random
 import shutil
 import struct
-from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -14,18 +13,8 @@ from uuid import UUID
 
 import pytest
 
-from msmqwire import mqqb
 from msmqwire.errors import StoreError
-from msmqwire.session import (
-    Acceptor,
-    Incoming,
-    Initiator,
-    MessageFinished,
-    OutgoingSequences,
-    SessionState,
-    Settings,
-    Store,
-)
+from msmqwire.session import OutgoingSequences, Store
 from msmqwire.session.sequences import (
     RESEND_INTERVALS,
     SEQUENCE_TRANSITION_OF,
@@ -35,94 +24,18 @@ from msmqwire.session.sequences import (
 )
 from msmqwire.session.store import adopt
 from tests.effort import long_cases
-from tests.reference.mqqb_session_packets import ConnectionParameters, Packet, UserMessage
-from tests.session.driven import OWN, PEER, WALL_TIME, Driven, ack, response
+from tests.reference.mqqb_session_packets import Packet, UserMessage
+from tests.session.driven import OWN, PEER, WALL_TIME, ack
 from tests.session.kills import Killed, points
+from tests.session.transactional_ends import ORDER_QUEUE, Ends, Sender, commit, make, order_ack
 
 __all__ = ["points"]  # a fixture
 
-NAME = "DIRECT=TCP:127.0.0.1\\private$\\orders"
-ORDER_QUEUE = "TCP:192.0.2.7\\PRIVATE$\\order_queue$"
 ACK_RECEIVE, REACH_QUEUE_TIMEOUT, BAD_DST_Q = 0x4000, 0x8002, 0x8000
-
-
-def make(number: int, name: str = NAME, **fields: Any) -> partial[mqqb.UserMessage]:
-    return partial(mqqb.UserMessage, **{"destination_queue": name, "body": b"%d" % number, **fields})
-
-
-def commit(store: Store, *numbers: int, final: bool = False, name: str = NAME, **fields: Any) -> list[int]:
-    with store.outbox.transaction(final=final) as transaction:
-        for number in numbers:
-            transaction.add(make(number, name, **fields))
-    return transaction.message_ids
-
-
-class Sender:
-    """A process: an initiator with a store."""
-
-    def __init__(self, folder: Path, window: int = 64, wall: float = WALL_TIME) -> None:
-        self.folder = folder
-        self.wall = wall
-        self.store = Store(folder, OWN, wall_clock=lambda: self.wall)
-        self.sequences = OutgoingSequences(self.store.outbox, [row.queue for row in self.store.outbox.queues()])
-        self.session = Initiator(
-            OWN,
-            settings=Settings(window_size=window),
-            incoming=Incoming(self.store, self.store.message_ids),
-            sequences=self.sequences,
-            history=self.store.history(),
-            accepts=lambda _: False,
-            wall_clock=lambda: self.wall,
-        )
-        self.end = Driven(self.session)
-
-    def commit(self, *numbers: int, **options: Any) -> list[int]:
-        found = commit(self.store, *numbers, **options)
-        for row in self.store.outbox.queues():
-            self.sequences.add(row.queue, self.end.now)
-        self.session.sequences_changed(self.end.now)
-        return found
-
-    def connect(self, window: int = 64) -> list[UserMessage]:
-        """A new session; what is sent on it at once."""
-        if self.session.state not in (SessionState.CLOSED, SessionState.WAITING_RECONNECT):
-            self.end.events += self.session.connection_lost(self.end.now)
-        self.session.connection_made(self.end.now)
-        self.end.take()
-        packets = self.end.give(response(), ConnectionParameters(window_size=window))
-        return [each for each in packets if isinstance(each, UserMessage)]
-
-    def give(self, *packets: Packet) -> list[UserMessage]:
-        return [each for each in self.end.give(*packets) if isinstance(each, UserMessage)]
-
-    def wait(self, seconds: float) -> list[UserMessage]:
-        return [each for each in self.end.wait(seconds) if isinstance(each, UserMessage)]
-
-    @property
-    def finished(self) -> list[tuple[int, int]]:
-        events = [each for each in self.end.events if isinstance(each, MessageFinished)]
-        return [(each.message_id, each.message_class) for each in events]
 
 
 def numbers(packets: list[UserMessage]) -> list[int | None]:
     return [each.tx_sequence_number for each in packets]
-
-
-def order_ack(of: UserMessage, number: int | None = None, source: UUID = PEER, message_id: int = 1) -> UserMessage:
-    """An OrderAck of the receiver for the sequence of a message: [MS-MQQB] 2.2.4."""
-    number = of.tx_sequence_number if number is None else number
-    assert number is not None
-    body = struct.pack("<IIII20x", *of.tx_sequence_id, number, number - 1)
-    return UserMessage(
-        source.bytes_le,
-        message_id,
-        body,
-        False,
-        queue=ORDER_QUEUE,
-        label="QM Ordering Ack",
-        message_class=0xFF,
-        priority=0,
-    )
 
 
 def final_ack(of: UserMessage, message_class: int, message_id: int = 2) -> UserMessage:
@@ -541,107 +454,27 @@ def test_a_sender_that_ends_at_each_point(points: Any, tmp_path: Path) -> None:
 # --- Both ends ---
 
 
-class Receiver:
-    """A process: acceptors with a store, whose inbox is read by hand."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.store = Store(folder, PEER, wall_clock=lambda: WALL_TIME)
-        self.incoming = Incoming(self.store, self.store.message_ids)
-        self.session: Acceptor | None = None
-
-    def connect(self, now: float) -> None:
-        self.session = Acceptor(PEER, incoming=self.incoming, address="127.0.0.1", wall_clock=lambda: WALL_TIME)
-        self.session.connection_made(now)
-
-    @property
-    def bodies(self) -> list[bytes]:
-        return [bytes(each.received.message.body or b"") for each in self.store.inbox()]
-
-
-def copied(folder: Path, number: int) -> Path:
-    """The folder of a process that was killed, with its files as they are on disk."""
-    target = folder.with_name(f"{folder.name.partition('.')[0]}.{number}")
-    shutil.copytree(folder, target)
-    adopt(target, restored=False)
-    return target
-
-
 @pytest.mark.parametrize("seed", [*range(12), *long_cases(range(12, 300))])
 def test_both_ends_in_random_schedules(tmp_path: Path, seed: int) -> None:
     """F1 to F4, F7, F8, F10: kills at any moment, cuts, lost bytes, time; then all is there, once and in order."""
     chance = random.Random(seed)
-    sender, receiver = Sender(tmp_path / "s", window=chance.choice((1, 3, 64))), Receiver(tmp_path / "r")
-    now, committed, kills, connected = 0.0, 0, 0, False
-    to_receiver, to_sender = bytearray(), bytearray()
-
-    def cut() -> None:
-        nonlocal connected
-        if connected:
-            sender.end.events += sender.session.connection_lost(now)
-            if receiver.session is not None:
-                receiver.session.connection_lost(now)
-        to_receiver.clear()
-        to_sender.clear()
-        connected = False
-
-    def connect() -> None:
-        nonlocal connected
-        sender.session.connection_made(now)
-        receiver.connect(now)
-        connected = True
-
-    def move(everything: bool) -> None:
-        session = receiver.session
-        assert session is not None
-        for data, take, other in ((to_receiver, session, sender.session), (to_sender, sender.session, session)):
-            data += other.data_to_send()
-            count = len(data) if everything else chance.randrange(len(data) + 1)
-            take.receive_data(bytes(data[:count]), now)
-            take.messages_stored()
-            del data[:count]
-
+    ends = Ends(tmp_path, chance, windows=(1, 3, 64))
     for _ in range(60):
         event = chance.randrange(12)
-        if event < 2 and committed < 40:
-            count = chance.randrange(1, 5)
-            sender.end.now = now
-            sender.commit(*range(committed + 1, committed + count + 1))
-            committed += count
+        if event < 2 and ends.committed < 40:
+            ends.commit(chance.randrange(1, 5))
         elif event == 2:
-            cut()
+            ends.cut()
         elif event == 3:
-            cut()
-            kills += 1
-            sender = Sender(copied(sender.folder, kills), window=chance.choice((1, 3, 64)))
+            ends.kill_sender()
         elif event == 4:
-            cut()
-            kills += 1
-            receiver = Receiver(copied(receiver.folder, kills))
+            ends.kill_receiver()
         elif event == 5:
-            now += chance.choice((0.6, 2.0, 31.0))
-            for session in (sender.session, receiver.session) if connected else ():
-                if session is not None:
-                    session.handle_deadline(now)
-        elif not connected or sender.session.is_disconnected or (receiver.session and receiver.session.is_disconnected):
-            cut()
-            connect()
-        else:
-            move(everything=bool(chance.randrange(2)))
-        bodies = receiver.bodies
+            ends.wait(chance.choice((0.6, 2.0, 31.0)))
+        elif not ends.connect_again():
+            ends.move(everything=bool(chance.randrange(2)))
+        bodies = ends.receiver.bodies
         assert bodies == [b"%d" % number for number in range(1, len(bodies) + 1)], seed
-    for _ in range(400):
-        if sender.store.outbox.counts() == (0, 0):
-            break
-        if not connected or sender.session.is_disconnected or (receiver.session and receiver.session.is_disconnected):
-            cut()
-            connect()
-        move(everything=True)
-        now += 0.6
-        for each in (sender.session, receiver.session):
-            assert each is not None
-            each.handle_deadline(now)
-    assert sender.store.outbox.counts() == (0, 0), seed
-    assert receiver.bodies == [b"%d" % number for number in range(1, committed + 1)]
-    sender.store.close()
-    receiver.store.close()
+    ends.settle()
+    assert ends.receiver.bodies == [b"%d" % number for number in range(1, ends.committed + 1)]
+    ends.close()
