@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from msmqwire.capture.checkpoint import Checkpoint
+from msmqwire.capture.chosen_frames import FRAME_COLUMNS, write
 from msmqwire.capture.files._blocks import Block
 from msmqwire.capture.options import ReadOptions
 from msmqwire.capture.reader import Capture, Checkpoints, checkpoints, open
@@ -24,6 +25,7 @@ __all__ = [
     "ALL_TABLES",
     "CAPTURE",
     "DEFAULT_PORTS",
+    "FRAME_COLUMNS",
     "PACKET_KINDS",
     "TABLES",
     "TOPOLOGY_PORTS",
@@ -48,6 +50,7 @@ __all__ = [
     "read_tables",
     "table_columns",
     "table_options",
+    "write",
 ]
 
 

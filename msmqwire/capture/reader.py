@@ -18,7 +18,7 @@ from msmqwire.capture.files.sources import CapturedFrames, OpenFile, Source, Uno
 from msmqwire.capture.frames._selection import PayloadSelection
 from msmqwire.capture.options import DEFAULT_PACKETS, ReadKeywords, ReadOptions
 from msmqwire.capture.parts import Part
-from msmqwire.capture.schema import CAPTURE, DEFAULT_PORTS, FRAMES, TRANSPORTS
+from msmqwire.capture.schema import CAPTURE, DEFAULT_PORTS, FRAMES, RECORDS, TRANSPORTS
 from msmqwire.capture.stats import CaptureStats
 from msmqwire.capture.tcp._packets import PACKET_KINDS
 from msmqwire.capture.tcp._streams import StreamTable
@@ -177,7 +177,7 @@ class Capture(ClosingIterator[Block]):
         kinds = sum(PACKET_KINDS[name] for name in packets)
         self._streams = StreamTable(kinds, options.limits, int.from_bytes(os.urandom(8), "little"))
         # Rows of FRAMES do not depend on the streams, so any checkpoint will do
-        reassembles = table is not FRAMES
+        reassembles = table not in (FRAMES, RECORDS)
         reading = [sorted(ports[name]) for name in TRANSPORTS], kinds, options.limits, options.copies
         self._part = Part(
             options.resume, options.stop, final=options.final, reading=repr(reading) if reassembles else None
