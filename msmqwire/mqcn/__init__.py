@@ -11,6 +11,7 @@ from msmqwire.mqcn._packet import (
     encode,
     encode_body,
 )
+from msmqwire.mqcn.property_bytes import property_size, read_property
 from msmqwire.mqcn.schema import NOTIFICATIONS, STRICT, Violation
 from msmqwire.mqcn.values import NotificationBody, PropertyColumn, PropertyValue
 
@@ -31,7 +32,9 @@ __all__ = [
     "encode_body",
 ]
 
-NOTIFICATIONS.codec.update(decode=decode, decode_batch=decode_batch)
+NOTIFICATIONS.codec.update(
+    decode=decode, decode_batch=decode_batch, property=read_property, property_size=property_size
+)
 
 
 def __dir__() -> list[str]:

@@ -129,6 +129,9 @@ cdef class MessagePacket(WirePacket):
     cdef tuple payload(self):
         return bytes(self.owner), {} if isinstance(self, UserMessage) else {"transport": self.transport()}
 
+    cdef str layout(self):
+        return "ping" if isinstance(self, Ping) else self.table.name
+
     def __dir__(self):
         return [*object.__dir__(self), *self._readable()]
 
