@@ -396,10 +396,10 @@ from msmqwire.mqqb.groups import (
     SessionHeader,
     SoapHeader,
     TransactionHeader,
+    TransportName,
 )
 
 # fmt: off
-Transport = Literal["unknown", "udp", "tcp"]
 READABLE: frozenset[str]
 SESSION_READABLE: tuple[str, ...]
 
@@ -411,7 +411,7 @@ DOC_OF_BASE
 """
 PACKET_FUNCTIONS = {
     "decode": """\
-def decode(data: Buffer, *, strict: bool = False, transport: Transport = "unknown") -> (
+def decode(data: Buffer, *, strict: bool = False, transport: TransportName = "unknown") -> (
     UserMessage | EstablishConnection | ConnectionParameters | SessionAck | Ping
 ):""",
     "encode": "def encode(packet: MessagePacket) -> bytes:",

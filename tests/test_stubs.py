@@ -98,7 +98,8 @@ def test_a_type_that_is_not_known_is_refused(source: str, refusal: str, tmp_path
 def test_docstrings_are_those_that_help_shows(path: Path) -> None:
     module = importlib.import_module(".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts))
     tree = ast.parse(path.read_text("utf-8"))
-    owners = [(module, tree), *((getattr(module, node.name), node) for node in tree.body if is_class(node))]
+    classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
+    owners: list[tuple[Any, Any]] = [(module, tree), *((getattr(module, node.name), node) for node in classes)]
     for owner, node in owners:
         if owner is not module and not issubclass(owner, IntEnum):
             assert (ast.get_docstring(node) or "") == inspect.cleandoc(owner.__doc__ or ""), node.name
@@ -106,10 +107,6 @@ def test_docstrings_are_those_that_help_shows(path: Path) -> None:
             if isinstance(each, ast.FunctionDef) and not each.decorator_list and not each.name.startswith("__"):
                 assert ast.get_docstring(each) == inspect.getdoc(getattr(owner, each.name)), each.name
     assert path.parent.name != "mqsd" or path.stem != "_packet" or "\n    Examples\n" in path.read_text("utf-8")
-
-
-def is_class(node: ast.AST) -> bool:
-    return isinstance(node, ast.ClassDef)
 
 
 @pytest.mark.parametrize("build", [mqsd.TopologyClientRequest, mqsd.TopologyServerReply, mqqb.UserMessage, mqqb.Ping])

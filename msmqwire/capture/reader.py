@@ -16,7 +16,7 @@ from msmqwire.capture.files._file_reader import FileReader
 from msmqwire.capture.files.listing import STANDARD_INPUT
 from msmqwire.capture.files.sources import CapturedFrames, OpenFile, Source, UnopenedFile, files_of
 from msmqwire.capture.frames._selection import PayloadSelection
-from msmqwire.capture.options import DEFAULT_PACKETS, ReadKeywords, ReadOptions
+from msmqwire.capture.options import DEFAULT_PACKETS, ReadKeywords, ReadOptions, options_of
 from msmqwire.capture.parts import Part
 from msmqwire.capture.schema import CAPTURE, DEFAULT_PORTS, FRAMES, RECORDS, TRANSPORTS
 from msmqwire.capture.stats import CaptureStats
@@ -193,7 +193,7 @@ class Capture(ClosingIterator[Block]):
         self._open_next()
 
     def __next__(self) -> Block:
-        self.check_process()
+        self._check_process()
         while self._reader is not None:
             block = self._reader.next_block()
             if block is not None:
@@ -259,7 +259,7 @@ class Capture(ClosingIterator[Block]):
         self._part.finishes = self._to_end = True
         self._reader = reader
 
-    def check_process(self) -> None:
+    def _check_process(self) -> None:
         """Refuse to read in a forked process: it shares the offset of the open file, and each would miss rows."""
         if os.getpid() != self._process:
             raise RuntimeError(
@@ -269,7 +269,7 @@ class Capture(ClosingIterator[Block]):
 
     def _pass(self, size: int) -> Checkpoint | None:
         """Read about ``size`` bytes without their rows; the checkpoint after them, None after the last."""
-        self.check_process()
+        self._check_process()
         if self._reader is None:
             if not self._files:
                 return None
@@ -427,7 +427,7 @@ def open(source: Source, options: ReadOptions | None = None, **keywords: Unpack[
         An option has a value that it cannot have; there is no file system for a URI; a checkpoint is in no
         file of the source, or inside a file that can only be read from its beginning.
     """
-    return Capture(source, ReadOptions.of(options, keywords, unused=("guid", "dictionaries", "strict", "jobs")))
+    return Capture(source, options_of(options, keywords, unused=("guid", "dictionaries", "strict", "jobs")))
 
 
 def first_time(files: Sequence[str]) -> int | None:
@@ -483,5 +483,5 @@ def checkpoints(
     CaptureError, OSError, ValueError
         As for ``open``.
     """
-    read = ReadOptions.of(options, keywords, unused=("columns", "guid", "dictionaries", "strict", "jobs"))
-    return Checkpoints(Capture(source, ReadOptions.of(read, {"columns": ()})), size)
+    read = options_of(options, keywords, unused=("columns", "guid", "dictionaries", "strict", "jobs"))
+    return Checkpoints(Capture(source, options_of(read, {"columns": ()})), size)

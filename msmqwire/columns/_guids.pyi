@@ -1,8 +1,9 @@
 """Written by `make build` from the annotations in _guids.pyx; do not edit."""
 
-from typing import Any, Final, Literal
+from typing import Any, Final
 
-GuidOrder = Literal["text", "packet"]
+from msmqwire.columns.schema import GuidOrder
+
 GUID_ORDERS: tuple[str, ...]
 
 class GuidTexts:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 GuidForm = Literal["uuid", "text", "binary"]
+GuidOrder = Literal["text", "packet"]
 #: What the values of a column are like, by which Parquet files encode them; see ``Column``.
 Values = Literal["repeated", "counted", "distinct"]
 

@@ -13,7 +13,7 @@ from msmqwire.mqcn._packet import (
 )
 from msmqwire.mqcn.property_bytes import property_size, read_property
 from msmqwire.mqcn.schema import NOTIFICATIONS, STRICT, Violation
-from msmqwire.mqcn.values import NotificationBody, PropertyColumn, PropertyValue
+from msmqwire.mqcn.values import NotificationBody, Object, Operation, PropertyColumn, PropertyValue
 
 __all__ = [
     "NOTIFICATIONS",
@@ -22,6 +22,8 @@ __all__ = [
     "NotificationBatch",
     "NotificationBody",
     "NotificationUpdate",
+    "Object",
+    "Operation",
     "PropertyColumn",
     "PropertyValue",
     "Violation",

@@ -8,7 +8,7 @@ import numpy as np
 
 from msmqwire.columns._batch import Batch
 from msmqwire.columns._payloads import Payloads
-from msmqwire.mqqb._packet import Transport
+from msmqwire.mqqb.groups import TransportName
 
 class Notifications(NamedTuple):
     """The change notifications among the messages of a batch.
@@ -94,7 +94,7 @@ def decode_session_batch(
     *,
     offsets: ArrayLike | None = None,
     strict: bool = False,
-    transport: Transport | NDArray[np.uint8] = "unknown",
+    transport: TransportName | NDArray[np.uint8] = "unknown",
     columns: Sequence[str] | None = None,
     out: Batch | None = None,
 ) -> Batch:

@@ -17,10 +17,10 @@ from msmqwire.mqqb.groups import (
     SessionHeader,
     SoapHeader,
     TransactionHeader,
+    TransportName,
 )
 
 # fmt: off
-Transport = Literal["unknown", "udp", "tcp"]
 READABLE: frozenset[str]
 SESSION_READABLE: tuple[str, ...]
 
@@ -370,7 +370,7 @@ class SessionAck(SessionPacket):
     recoverable_msg_seq_number: Final[int]
     """acknowledgment: RecoverableMsgSeqNumber"""
 
-def decode(data: Buffer, *, strict: bool = False, transport: Transport = "unknown") -> (
+def decode(data: Buffer, *, strict: bool = False, transport: TransportName = "unknown") -> (
     UserMessage | EstablishConnection | ConnectionParameters | SessionAck | Ping
 ):
     """Decode one message packet: [MS-MQMQ] 2.2.20, [MS-MQQB] 2.2.

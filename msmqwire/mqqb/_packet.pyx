@@ -84,6 +84,8 @@ cdef class MessagePacket(WirePacket):
         self.data = <const uint8_t*>PyBytes_AS_STRING(self.owner)
         blank_sections(&self.header)
 
+    __signature__ = keywords({})
+
     def __init__(self):
         raise TypeError("decode() makes packets; to write one, build one of the packets of msmqwire.mqqb")
 

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 import numpy as np
 
 from msmqwire.columns._batch import Batch
-from msmqwire.mqsd._packet import TransportName
+from msmqwire.mqsd.values import TransportName
 
 def decode_batch(
     payloads: Any,

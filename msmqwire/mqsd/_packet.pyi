@@ -9,9 +9,7 @@ from typing_extensions import Buffer
 import numpy as np
 
 from msmqwire.columns._packet import WirePacket
-from msmqwire.mqsd.values import DirectoryServiceServer
-
-TransportName = Literal["unknown", "udp", "ipx"]
+from msmqwire.mqsd.values import DirectoryServiceServer, TransportName
 
 class TopologyPacket(WirePacket):
     """The base class of requests and replies: [MS-MQSD] 2.2.1.
