@@ -1,13 +1,14 @@
 """Write the stub of each compiled module from its source: types stand once, in the ``.pyx``.
 
-A stub has what is annotated there, and what Python sees of the enumerations in the ``.pxd``. A parameter without an
-annotation has the type that Cython converts to its C type. Under ``if False:``, which is not compiled, a source has
-what is for type checkers alone: imports, aliases of types, and overloads.
+A stub has what is annotated there, with its docstrings, and what Python sees of the enumerations in the ``.pxd``. A
+parameter without an annotation has the type that Cython converts to its C type. Under ``if False:``, which is not
+compiled, a source has what is for type checkers alone: imports, aliases of types, and overloads.
 """
 
 from __future__ import annotations
 
 import builtins
+import inspect
 import re
 import sys
 from collections.abc import Iterable, Iterator
@@ -73,6 +74,17 @@ def parameter(node: Any) -> str:
     return name + (f": {kind}" if kind else "") + (f" = {default}" if default else "")
 
 
+def docstring(text: str | None, indent: str) -> Iterator[str]:
+    """The lines of the docstring of a class or a function, or after an attribute; nothing if it has none."""
+    text = inspect.cleandoc(text or "").replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
+    if text:
+        first, *rest = text.split("\n")
+        yield f'{indent}"""{first}' + ("" if rest else '"""')
+        yield from (f"{indent}{line}".rstrip() for line in rest)
+        if rest:
+            yield f'{indent}"""'
+
+
 def function(node: Any, indent: str) -> str:
     """A function, with a line for each parameter if one line is too short."""
     parameters = [parameter(each) for each in node.args]
@@ -81,11 +93,11 @@ def function(node: Any, indent: str) -> str:
     if node.starstar_arg:
         parameters.append(f"**{node.starstar_arg.name}: {shown(node.starstar_arg.annotation)}")
     begin = f"{indent}def {node.name.replace('__cinit__', '__init__')}("
-    end = f") -> {shown(node.return_type_annotation)}: ..."
+    doc = list(docstring(node.doc, f"{indent}    "))
+    end = f") -> {shown(node.return_type_annotation)}:" + ("" if doc else " ...")
     line = begin + ", ".join(parameters) + end
-    if len(line) <= WIDTH:
-        return line
-    return "\n".join([begin, *(f"{indent}    {each}," for each in parameters), indent + end])
+    lines = [line] if len(line) <= WIDTH else [begin, *(f"{indent}    {each}," for each in parameters), indent + end]
+    return "\n".join([*lines, *doc, *[""] * bool(doc)])
 
 
 def members(body: Iterable[Any], indent: str = "", attribute: str = "{}: {}") -> Iterator[str]:
@@ -103,6 +115,7 @@ def members(body: Iterable[Any], indent: str = "", attribute: str = "{}: {}") ->
             decorators = [getattr(each.decorator, "name", "") for each in node.decorators or ()]
             if "property" in decorators:
                 yield indent + attribute.format(node.name, shown(node.return_type_annotation))
+                yield from docstring(node.doc, indent)
             else:
                 yield from (f"{indent}@{name}" for name in decorators if name in ("overload", "staticmethod"))
                 yield function(node, indent)
@@ -115,7 +128,8 @@ def class_lines(node: Any) -> Iterator[str]:
     if lines:
         bases = ", ".join(each.name for each in node.bases.args)
         yield from ("", f"class {node.class_name if compiled else node.name}" + (f"({bases}):" if bases else ":"))
-        yield from (*lines, "")
+        doc = list(docstring(node.doc, "    "))
+        yield from (*doc, *[""] * bool(doc), *lines, "")
 
 
 def enumerations(body: Iterable[Any]) -> Iterator[str]:
@@ -161,15 +175,16 @@ def import_lines(names: dict[str, tuple[str, str]]) -> Iterator[str]:
 def stub(source: Path) -> str:
     """The text of the stub of a module; empty if nothing in it is annotated."""
     header, body = parsed(source.with_suffix(".pxd")), parsed(source)
-    text = "\n".join([*enumerations(header), *members(body)]).strip().replace("\n\n\n", "\n\n")
+    text = re.sub("\n{3,}", "\n\n", "\n".join([*enumerations(header), *members(body)]).strip())
     if not text:
         return ""
     text = re.sub(r"^(\w+(?::| =) .*\n)(?=def )", r"\1\n", text, flags=re.MULTILINE)
+    bare = re.sub(r'"""(?:[^\\]|\\.)*?"""', "", text, flags=re.DOTALL)
     known = {name: ("typing", name) for name in ("Any", "Final", "Literal", "overload")}
     known |= {"IntEnum": ("enum", "IntEnum"), **dict(imported([*header, *body]))}
-    used = {*re.findall(r"(?<![.\w])[A-Za-z_]\w*", re.sub(r'"[^"]*"|def \w+|\w+(?=: (?!\.{3}))', "", text))}
-    used -= {*dir(builtins), "class", "self", *re.findall(r"^(?:class )?(\w+)", text, re.MULTILINE)}
-    used -= {*re.findall(r"^    (\w+) = ", text, re.MULTILINE)}
+    used = {*re.findall(r"(?<![.\w])[A-Za-z_]\w*", re.sub(r'"[^"]*"|def \w+|\w+(?=: (?!\.{3}))', "", bare))}
+    used -= {*dir(builtins), "class", "self", *re.findall(r"^(?:class )?(\w+)", bare, re.MULTILINE)}
+    used -= {*re.findall(r"^    (\w+) = ", bare, re.MULTILINE)}
     if used - known.keys():
         raise ValueError(f"{source}: no import of {', '.join(sorted(used - known.keys()))}")
     first = f'"""Written by `make build` from the annotations in {source.name}; do not edit."""\n'

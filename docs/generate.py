@@ -18,6 +18,7 @@ from msmqwire.insight.query_files import SECTIONS, Query
 from msmqwire.insight.rules import RULES as DETECTED
 from msmqwire.insight.sql_functions import FUNCTIONS
 from msmqwire.insight.tables import NAMES, columns_of
+from msmqwire.mqqb import _packet
 from msmqwire.mqqb._packet import READABLE, SESSION_READABLE
 from msmqwire.mqqb.groups import GROUPS, MESSAGE_DEFAULTS, NAMED, SESSION_DEFAULTS
 from msmqwire.mqqb.rules import RULES
@@ -32,6 +33,7 @@ from msmqwire.wire.codes import FAULTS
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
+from stubs import docstring  # noqa: E402
 from tests.layers import LAYERS, WAY_OF_A_PACKET, arrows  # noqa: E402
 
 PACKAGE = HERE.parent / "msmqwire"
@@ -394,26 +396,27 @@ from msmqwire.mqqb.groups import (
     SessionHeader,
     SoapHeader,
     TransactionHeader,
+    TransportName,
 )
 
 # fmt: off
-Transport = Literal["unknown", "udp", "tcp"]
 READABLE: frozenset[str]
 SESSION_READABLE: tuple[str, ...]
 
 class MessagePacket(WirePacket):
+DOC_OF_BASE
     violations: Final[tuple[str, ...]]
     def __eq__(self, other: object) -> bool: ...
     def __hash__(self) -> int: ...
 """
-DECODE = """\
-
-def decode(data: Buffer, *, strict: bool = False, transport: Transport = "unknown") -> (
+PACKET_FUNCTIONS = {
+    "decode": """\
+def decode(data: Buffer, *, strict: bool = False, transport: TransportName = "unknown") -> (
     UserMessage | EstablishConnection | ConnectionParameters | SessionAck | Ping
-): ...
-def encode(packet: MessagePacket) -> bytes: ...
-def packet_extent(start: bytes) -> int: ...
-"""
+):""",
+    "encode": "def encode(packet: MessagePacket) -> bytes:",
+    "packet_extent": "def packet_extent(start: bytes) -> int:",
+}
 
 
 #: What keywords take beside the types of attributes.
@@ -434,6 +437,7 @@ def packet_class(
     """A class of packets as a stub: the parameters of its keywords, and the columns that are its attributes."""
     yield ""
     yield f"class {name}({base}):"
+    yield from (*docstring(getattr(_packet, name).__doc__, "    "), "")
     parameters = ["self", "*", *keywords]
     if parameters[2:]:
         yield f"    def __init__(\n        {(',' + chr(10) + ' ' * 8).join(parameters)},\n    ) -> None: ..."
@@ -451,7 +455,7 @@ def packet_classes() -> Iterator[str]:
     columns = {column.name: column for column in MESSAGES.columns}
     groups = [f"{name}: {group.__name__} | Mapping[str, Any] | None = None" for name, group in GROUPS.items()]
     keywords = [keyword(columns[name], default) for name, default in MESSAGE_DEFAULTS.items()]
-    yield PACKETS.rstrip()
+    yield PACKETS.rstrip().replace("DOC_OF_BASE", "\n".join(docstring(_packet.MessagePacket.__doc__, "    ")) + "\n")
     yield from packet_class(
         MESSAGES, "UserMessage", "MessagePacket", [*keywords, "body_text: str | None = None", *groups], READABLE
     )
@@ -465,7 +469,8 @@ def packet_classes() -> Iterator[str]:
         keywords = [keyword(columns[name], default) for name, default in defaults.items()]
         name = kind.title().replace("_", "")
         yield from packet_class(SESSIONS, name, "SessionPacket", keywords, defaults)
-    yield DECODE.rstrip()
+    for name, begin in PACKET_FUNCTIONS.items():
+        yield from ("", begin, *docstring(getattr(_packet, name).__doc__, "    "))
 
 
 def pages() -> dict[Path, str]:

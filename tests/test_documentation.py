@@ -11,7 +11,7 @@ The notebooks of examples/ run in Jupyter, and the text of each output is compar
 
 ``...`` in expected output stands for any text. Each page runs in a new directory that holds only ``examples/``, in the
 process and the Spark session of the tests; commands with a pipe are processes. The docstrings of the package are
-doctests, stubs included.
+doctests.
 """
 
 from __future__ import annotations
@@ -289,7 +289,7 @@ def test_notebooks_run_and_show_their_output(notebook: Path, desk: Path) -> None
 
 
 def docstrings(path: Path) -> Iterator[tuple[str, int]]:
-    """Docstrings with examples in a module or stub, and their lines."""
+    """Docstrings with examples in a module, and their lines."""
     kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     source = path.read_text(encoding="utf-8")
     for node in ast.walk(ast.parse(source)) if ">>> " in source else ():
@@ -304,8 +304,8 @@ def module_name(path: Path) -> str:
 
 
 def with_docstring_examples() -> list[Path]:
-    """Modules and stubs of the package that hold examples."""
-    return [p for p in sorted(PACKAGE.rglob("*.py*")) if p.suffix in (".py", ".pyi") and any(docstrings(p))]
+    """Modules of the package that hold examples; stubs have those of their compiled modules."""
+    return [path for path in sorted(PACKAGE.rglob("*.py")) if any(docstrings(path))]
 
 
 @pytest.mark.parametrize("path", with_docstring_examples(), ids=relative)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import inspect
+from enum import IntEnum
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from msmqwire import columns, mqcn, mqqb, mqsd
-from stubs import stub, stubs
+from stubs import PACKAGE, stub, stubs
 
 #: The public classes that are made by calling them; an extension class has no signature by itself.
 CLASSES = sorted(
@@ -61,6 +63,8 @@ def test_the_public_classes_have_a_signature() -> None:
 @pytest.mark.parametrize(
     ("source", "written"),
     [
+        ('def f() -> int:\n    """Count \\\\n."""', '    """Count \\\\n."""'),
+        ('cdef class A:\n    @property\n    def x(self) -> int:\n        """Size."""', '    """Size."""'),
         ("def f(bint x=False) -> int: ...", "def f(x: bool = False) -> int: ..."),
         ("cdef class A:\n    def f(self, A a=None) -> None: ...", "    def f(self, a: A | None = None) -> None: ..."),
         ("cdef class A:\n    @property\n    def x(self) -> int: ...", "    x: Final[int]"),
@@ -88,6 +92,21 @@ def test_a_type_that_is_not_known_is_refused(source: str, refusal: str, tmp_path
     (tmp_path / "_a.pyx").write_text(source, "utf-8")
     with pytest.raises(ValueError, match=refusal):
         stub(tmp_path / "_a.pyx")
+
+
+@pytest.mark.parametrize("path", sorted(path for path in PACKAGE.rglob("_*.pyi")), ids=lambda path: path.stem)
+def test_docstrings_are_those_that_help_shows(path: Path) -> None:
+    module = importlib.import_module(".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts))
+    tree = ast.parse(path.read_text("utf-8"))
+    classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
+    owners: list[tuple[Any, Any]] = [(module, tree), *((getattr(module, node.name), node) for node in classes)]
+    for owner, node in owners:
+        if owner is not module and not issubclass(owner, IntEnum):
+            assert (ast.get_docstring(node) or "") == inspect.cleandoc(owner.__doc__ or ""), node.name
+        for each in node.body:
+            if isinstance(each, ast.FunctionDef) and not each.decorator_list and not each.name.startswith("__"):
+                assert ast.get_docstring(each) == inspect.getdoc(getattr(owner, each.name)), each.name
+    assert path.parent.name != "mqsd" or path.stem != "_packet" or "\n    Examples\n" in path.read_text("utf-8")
 
 
 @pytest.mark.parametrize("build", [mqsd.TopologyClientRequest, mqsd.TopologyServerReply, mqqb.UserMessage, mqqb.Ping])

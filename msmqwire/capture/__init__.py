@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from msmqwire.capture.checkpoint import Checkpoint
+from msmqwire.capture.chosen_frames import FRAME_COLUMNS, write
 from msmqwire.capture.files._blocks import Block
-from msmqwire.capture.options import ReadOptions
+from msmqwire.capture.files.sources import Source
+from msmqwire.capture.options import Columns, Ports, ReadKeywords, ReadOptions, Time
 from msmqwire.capture.reader import Capture, Checkpoints, checkpoints, open
 from msmqwire.capture.schema import CAPTURE, DEFAULT_PORTS, TOPOLOGY_PORTS, FileLimits, StreamLimits
 from msmqwire.capture.stats import CaptureStats, Problem, StreamStats
@@ -24,6 +26,7 @@ __all__ = [
     "ALL_TABLES",
     "CAPTURE",
     "DEFAULT_PORTS",
+    "FRAME_COLUMNS",
     "PACKET_KINDS",
     "TABLES",
     "TOPOLOGY_PORTS",
@@ -32,15 +35,20 @@ __all__ = [
     "CaptureStats",
     "Checkpoint",
     "Checkpoints",
+    "Columns",
     "FileLimits",
+    "Ports",
     "Problem",
+    "ReadKeywords",
     "ReadOptions",
+    "Source",
     "StreamLimits",
     "StreamStats",
     "TableKind",
     "TableReader",
     "TableRows",
     "TablesReader",
+    "Time",
     "arrow_schema",
     "checkpoints",
     "open",
@@ -48,6 +56,7 @@ __all__ = [
     "read_tables",
     "table_columns",
     "table_options",
+    "write",
 ]
 
 

@@ -89,15 +89,15 @@ class CaptureRange:
             inside = reader_state(reader)
         files, open_streams = streams_state(streams, reader)
         state = State(self._reading, inside, at_end and self.finishes, files, open_streams)
-        return Checkpoint.of(reader.name, reader.place, reader.frames, state)
+        return Checkpoint._of(reader.name, reader.place, reader.frames, state)
 
     def checkpoint_before(self, name: str, streams: StreamTable) -> Checkpoint:
         """A checkpoint between two files, before the file ``name``."""
         state = State(self._reading, b"", False, *streams_state(streams, None))
-        return Checkpoint.of(name, 0, 0, state)
+        return Checkpoint._of(name, 0, 0, state)
 
     def _opened(self, checkpoint: Checkpoint) -> State:
-        state = checkpoint.opened()
+        state = checkpoint._opened()
         if self._reading and state.reading != self._reading:
             raise ValueError(f"{checkpoint}: was made with other ports, packets or limits")
         return state

@@ -69,8 +69,8 @@ class Checkpoint:
     state: bytes = field(repr=False)
 
     @classmethod
-    def of(cls, file: str, offset: int, frames: int, state: State) -> Checkpoint:
-        """A checkpoint with this state, encoded as ``opened`` reads it."""
+    def _of(cls, file: str, offset: int, frames: int, state: State) -> Checkpoint:
+        """A checkpoint with this state, encoded as ``_opened`` reads it."""
         header = {
             "place": [file, offset, frames],
             "fields": _fields(),
@@ -82,7 +82,7 @@ class Checkpoint:
         body = zlib.compress(b"".join((json.dumps(header).encode(), b"\n", state.reader, state.streams)), 1)
         return cls(file, offset, frames, MAGIC + _CHECKSUM.pack(zlib.crc32(body)) + body)
 
-    def opened(self) -> State:
+    def _opened(self) -> State:
         """Decode ``state``.
 
         Raises

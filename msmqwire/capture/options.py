@@ -182,25 +182,6 @@ class ReadOptions:
             raise ValueError("until must be later than since")
 
     @classmethod
-    def of(cls, options: ReadOptions | None, keywords: ReadKeywords, unused: Iterable[str] = ()) -> ReadOptions:
-        """The options of a call: ``options`` or the defaults, with the fields in ``keywords`` replaced.
-
-        Raises
-        ------
-        TypeError
-            A keyword is no field, or one of ``unused``: fields that the called function has no use for; or ``options``
-            is something else, such as the mode of ``open``.
-        """
-        wrong = sorted(set(keywords).difference(_FIELDS.difference(unused)))
-        if wrong:
-            raise TypeError(f"unexpected keyword argument: {', '.join(wrong)}")
-        if options is None:
-            return cls(**keywords)
-        if not isinstance(options, ReadOptions):
-            raise TypeError(f"options is {options!r}, not ReadOptions; give options by name, as in ports={{1801}}")
-        return replace(options, **keywords) if keywords else options  # type: ignore[arg-type] # wide types, as __init__
-
-    @classmethod
     def from_strings(
         cls,
         strings: Mapping[str, str],
@@ -248,6 +229,25 @@ _TYPES: dict[str, tuple[tuple[type, ...], str]] = {
     "stop": ((Checkpoint, NoneType), "a Checkpoint or None"),
 }
 _FIELDS = frozenset(item.name for item in fields(ReadOptions))
+
+
+def options_of(options: ReadOptions | None, keywords: ReadKeywords, unused: Iterable[str] = ()) -> ReadOptions:
+    """Return the options of a call: ``options`` or the defaults, with the fields in ``keywords`` replaced.
+
+    Raises
+    ------
+    TypeError
+        A keyword is no field, or one of ``unused``: fields that the called function has no use for; or ``options``
+        is something else, such as the mode of ``open``.
+    """
+    wrong = sorted(set(keywords).difference(_FIELDS.difference(unused)))
+    if wrong:
+        raise TypeError(f"unexpected keyword argument: {', '.join(wrong)}")
+    if options is None:
+        return ReadOptions(**keywords)
+    if not isinstance(options, ReadOptions):
+        raise TypeError(f"options is {options!r}, not ReadOptions; give options by name, as in ports={{1801}}")
+    return replace(options, **keywords) if keywords else options  # type: ignore[arg-type] # wide types, as __init__
 
 
 def nanoseconds(time: datetime) -> int:

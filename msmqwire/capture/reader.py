@@ -17,8 +17,8 @@ from msmqwire.capture.files._file_reader import FileReader
 from msmqwire.capture.files.listing import STANDARD_INPUT
 from msmqwire.capture.files.sources import CapturedFrames, OpenFile, Source, UnopenedFile, files_of
 from msmqwire.capture.frames._selection import PayloadSelection
-from msmqwire.capture.options import DEFAULT_PACKETS, ReadKeywords, ReadOptions
-from msmqwire.capture.schema import CAPTURE, DEFAULT_PORTS, FRAMES, TRANSPORTS
+from msmqwire.capture.options import DEFAULT_PACKETS, ReadKeywords, ReadOptions, options_of
+from msmqwire.capture.schema import CAPTURE, DEFAULT_PORTS, FRAMES, RECORDS, TRANSPORTS
 from msmqwire.capture.stats import CaptureStats
 from msmqwire.capture.tcp._packets import PACKET_KINDS
 from msmqwire.capture.tcp._streams import StreamTable
@@ -177,7 +177,7 @@ class Capture(ClosingIterator[Block]):
         kinds = sum(PACKET_KINDS[name] for name in packets)
         self._streams = StreamTable(kinds, options.limits, int.from_bytes(os.urandom(8), "little"))
         # Rows of FRAMES do not depend on the streams, so any checkpoint will do
-        reassembles = table is not FRAMES
+        reassembles = table not in (FRAMES, RECORDS)
         reading = [sorted(ports[name]) for name in TRANSPORTS], kinds, options.limits, options.copies
         self._part = CaptureRange(
             options.resume, options.stop, final=options.final, reading=repr(reading) if reassembles else None
@@ -193,7 +193,7 @@ class Capture(ClosingIterator[Block]):
         self._open_next()
 
     def __next__(self) -> Block:
-        self.check_process()
+        self._check_process()
         while self._reader is not None:
             block = self._reader.next_block()
             if block is not None:
@@ -238,7 +238,7 @@ class Capture(ClosingIterator[Block]):
             raise RuntimeError("a capture without files has no checkpoint")
         return self._part.checkpoint_of(self._last, self._streams, at_end=self._to_end)
 
-    def check_process(self) -> None:
+    def _check_process(self) -> None:
         """Refuse to read in a forked process: it shares the offset of the open file, and each would miss rows."""
         if os.getpid() != self._process:
             raise RuntimeError(
@@ -248,7 +248,7 @@ class Capture(ClosingIterator[Block]):
 
     def _pass(self, size: int) -> Checkpoint | None:
         """Read about ``size`` bytes without their rows; the checkpoint after them, None after the last."""
-        self.check_process()
+        self._check_process()
         if self._reader is None:
             if not self._files:
                 return None
@@ -406,7 +406,7 @@ def open(source: Source, options: ReadOptions | None = None, **keywords: Unpack[
         An option has a value that it cannot have; there is no file system for a URI; a checkpoint is in no
         file of the source, or inside a file that can only be read from its beginning.
     """
-    return Capture(source, ReadOptions.of(options, keywords, unused=("guid", "dictionaries", "strict", "jobs")))
+    return Capture(source, options_of(options, keywords, unused=("guid", "dictionaries", "strict", "jobs")))
 
 
 def first_time(files: Sequence[str]) -> int | None:
@@ -462,5 +462,5 @@ def checkpoints(
     CaptureError, OSError, ValueError
         As for ``open``.
     """
-    read = ReadOptions.of(options, keywords, unused=("columns", "guid", "dictionaries", "strict", "jobs"))
-    return Checkpoints(Capture(source, ReadOptions.of(read, {"columns": ()})), size)
+    read = options_of(options, keywords, unused=("columns", "guid", "dictionaries", "strict", "jobs"))
+    return Checkpoints(Capture(source, options_of(read, {"columns": ()})), size)

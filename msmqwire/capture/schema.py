@@ -136,3 +136,10 @@ FRAMES = Table(
         Column("offset", UINT64, "where its record begins in the file"),
     ),
 )
+
+# Every frame, with the columns that writing it elsewhere needs
+RECORDS = Table(
+    name="records",
+    section="the capture file",
+    columns=(*FRAMES.columns, Column("length", UINT32, "bytes that it had before the snapshot length")),
+)

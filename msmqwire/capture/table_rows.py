@@ -14,7 +14,7 @@ import numpy as np
 
 from msmqwire import mqcn, mqqb, mqsd
 from msmqwire.capture.notification_rows import JUDGED, OF_MESSAGES, OF_SENDERS, judged_columns, with_columns
-from msmqwire.capture.options import ReadKeywords, ReadOptions
+from msmqwire.capture.options import ReadKeywords, ReadOptions, options_of
 from msmqwire.capture.schema import (
     CAPTURE,
     CONNECTIONS,
@@ -143,7 +143,7 @@ def table_options(
     options, **keywords
         As for ``read_tables``, which reads with the same payloads.
     """
-    options = ReadOptions.of(options, keywords, unused=("packets",))
+    options = options_of(options, keywords, unused=("packets",))
     ports: dict[str, frozenset[int]] = {}
     packets: set[str] = set()
     names = (tables,) if isinstance(tables, str) else tuple(tables)
@@ -151,7 +151,7 @@ def table_options(
         packets.update(table_kind(name).packets)
         for transport, numbers in _ports_of(name, options, names).items():
             ports[transport] = ports.get(transport, frozenset()) | numbers
-    return ReadOptions.of(options, {"ports": ports, "packets": packets})
+    return options_of(options, {"ports": ports, "packets": packets})
 
 
 def _split(name: str, columns: Iterable[str] | None) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from msmqwire.capture.checkpoint import Checkpoint
 from msmqwire.capture.files.sources import Source
-from msmqwire.capture.options import ReadKeywords, ReadOptions
+from msmqwire.capture.options import ReadKeywords, ReadOptions, options_of
 from msmqwire.capture.ordered_calls import OrderedCalls
 from msmqwire.capture.reader import ArrowReader, Capture, ClosingIterator
 from msmqwire.capture.table_rows import ALL_TABLES, TABLES, UDP, TableRows, rows_of_tables, table_kind, table_options
@@ -68,7 +68,7 @@ class TablesReader(ClosingIterator[tuple[str, "pa.RecordBatch"]]):
         columns = {name for table in self.tables.values() for name in table.first}
         if len(self.tables) > 1:  # ports tell which table a payload belongs to
             columns |= {"src_port", "dst_port"}
-        self._capture = Capture(source, table_options(self.tables, ReadOptions.of(options, {"columns": columns})))
+        self._capture = Capture(source, table_options(self.tables, options_of(options, {"columns": columns})))
         self.stats = self._capture.stats
 
     def __next__(self) -> tuple[str, pa.RecordBatch]:
@@ -87,7 +87,7 @@ class TablesReader(ClosingIterator[tuple[str, "pa.RecordBatch"]]):
     def _read_ahead(self) -> None:
         """Submit blocks to the decoding threads until the pool is full or the file would block."""
         calls = self._calls
-        self._capture.check_process()
+        self._capture._check_process()
         while not (self._ready or self._end) and (not len(calls) or (not calls.is_full and self._capture.is_ready())):
             try:
                 block = next(self._capture)
@@ -230,7 +230,7 @@ def read_tables(
         A table or a column is unknown, or an option has a value that it cannot have.
     """
     names = (tables,) if isinstance(tables, str) else tables
-    return TablesReader(source, names, ReadOptions.of(options, keywords, unused=("packets",)))
+    return TablesReader(source, names, options_of(options, keywords, unused=("packets",)))
 
 
 def read_table(
@@ -257,8 +257,8 @@ def read_table(
     ValueError
         The table or a column is unknown, or an option has a value that it cannot have.
     """
-    read = ReadOptions.of(options, keywords, unused=("packets",))
+    read = options_of(options, keywords, unused=("packets",))
     columns = read.columns
     if read.columns is not None:
-        read = ReadOptions.of(read, {"columns": {table: read.columns}})
+        read = options_of(read, {"columns": {table: read.columns}})
     return TableReader(TablesReader(source, (table,), read), columns)

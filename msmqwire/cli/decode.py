@@ -45,6 +45,7 @@ examples:
   msmqwire decode day.pcap --where "label LIKE 'Order%' AND dst = '10.1.1.10'"
   msmqwire decode *.pcap --table notifications -o changes.parquet
   msmqwire decode incident.pcap --extract bodies
+  msmqwire decode day.pcap --queue orders --write orders.pcapng
   msmqwire decode capture.pcap --columns frame,src,servers -T csv > servers.csv
   msmqwire decode --hex 0000485504000000d1587355509195954997b6e611ea26c6 -T table
   ssh router tcpdump -U -w - port 1801 | msmqwire decode --table messages -
@@ -108,6 +109,9 @@ def add(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="write the body and ExtensionData of each message to files in DIR, with a manifest, and no rows",
     )
+    parser.add_argument(
+        "--write", metavar="CAPTURE", help="write the frames of the rows to CAPTURE (pcapng), as captured, and no rows"
+    )
     parser.add_argument("--columns", type=column_names, metavar="A,B", help="only these columns, in this order")
     parser.add_argument(
         "--where", metavar="CONDITION", help="only rows for which this condition in SQL is true; needs DuckDB"
@@ -133,6 +137,8 @@ def run(options: argparse.Namespace) -> int:
     optional("pyarrow", "msmqwire decode")
     if options.extract is not None and not options.hex:
         return _extract(options)
+    if options.write is not None and not options.hex:
+        return _write(options)
     format = chosen_format(options.format, options.output)
     if options.guid == "binary" and format != "parquet":
         raise CommandError(f"--guid binary is for Parquet; {format} shows GUIDs as text")
@@ -148,13 +154,56 @@ def _extract(options: argparse.Namespace) -> int:
 
     if options.table not in (None, ["messages"]):
         raise CommandError(f"--extract writes bodies of messages, not of {', '.join(options.table)}")
-    for name in ("columns", "limit", "format"):
-        if getattr(options, name) is not None:
-            raise CommandError(f"--extract writes bodies of messages, no rows: leave --{name} out")
+    _refuse(options, "--extract writes bodies of messages", "write")
     condition = _condition(options)
     if condition is not None and "messages" not in condition.tables:
         raise CommandError(f"{_chosen_by(options)}: messages lacks columns of the condition")
     return extract(options, condition)
+
+
+def _refuse(options: argparse.Namespace, instead: str, *names: str) -> None:
+    """Refuse the options of rows, and those named, for an option that writes something else."""
+    for name in ("columns", "limit", "format", *names):
+        if getattr(options, name) is not None:
+            raise CommandError(f"{instead}, no rows: leave --{name} out")
+    if options.output != "-":
+        raise CommandError(f"{instead}, no rows: leave --output out")
+
+
+def _write(options: argparse.Namespace) -> int:
+    """Write the frames of rows to a capture; the exit status."""
+    from msmqwire.capture import FRAME_COLUMNS, read_tables
+    from msmqwire.capture.chosen_frames import ChosenFrames, copy_frames, open_records
+
+    _refuse(options, "--write writes frames")
+    condition = _condition(options)
+    tables = _tables(options, "json", condition)
+    names, refused = capture_files(options.files)
+    if pipes := [name for name in names if name == "-" or _is_pipe(name)]:
+        raise CommandError(f"--write reads captures twice, and {pipes[0]} is a pipe: name a file")
+    if is_terminal(options.write):
+        raise CommandError("a capture is not for a terminal: name a file with --write")
+    chosen, found = ChosenFrames(names), 0
+    how = _read_options(options, names, dict.fromkeys(tables, FRAME_COLUMNS), _jobs(options, names), condition)
+    with read_tables(names, tables, how) as reader, progress(names, wanted=not options.quiet) as show:
+        if condition is not None:
+            _check_condition(condition, [reader.tables[name].schema for name in tables])
+        for _, batch in _selected(reader, condition, ()):
+            chosen.add(batch)
+            found += batch.num_rows
+            show(reader.stats.bytes_read)
+    with (
+        open_target(options.write, names) as sink,
+        open_records(names, ports=chosen.ports) as blocks,
+        progress(names, wanted=not options.quiet) as show,
+    ):
+        written = copy_frames(sink, blocks, chosen.mask, show)
+    if not options.quiet:
+        say(f"{counted(written, 'frame')} written to {options.write}")
+    status = report(*counts(reader, refused), quiet=options.quiet)
+    if condition is not None and not options.quiet:
+        _say_chosen(options, found)
+    return status
 
 
 def _tables(options: argparse.Namespace, format: str, condition: Condition | None) -> list[str]:
@@ -244,8 +293,7 @@ def _decode_captures(options: argparse.Namespace, format: str) -> int:
             output.finish()
     status = report(*counts(reader, refused), quiet=options.quiet)
     if condition is not None and not options.quiet:
-        chosen = _chosen_by(options, values=False)
-        say(f"{chosen} {'are' if ' ' in chosen else 'is'} true for {counted(found, 'row')}")
+        _say_chosen(options, found)
     if left == 0 and not options.quiet:
         say(f"stopped after {counted(options.limit, 'row')} (--limit)")
     return status
@@ -419,6 +467,12 @@ def _condition(options: argparse.Namespace) -> Condition | None:
     from msmqwire.insight.sql import Condition
 
     return Condition(" AND ".join(text for _, text in parts))
+
+
+def _say_chosen(options: argparse.Namespace, rows: int) -> None:
+    """Say for how many rows the condition is true."""
+    chosen = _chosen_by(options, values=False)
+    say(f"{chosen} {'are' if ' ' in chosen else 'is'} true for {counted(rows, 'row')}")
 
 
 def _chosen_by(options: argparse.Namespace, *, values: bool = True) -> str:

@@ -11,16 +11,11 @@ from msmqwire.cli.console import CommandError, say
 from msmqwire.cli.formats import write_table
 from msmqwire.cli.payload_text import payload_of
 from msmqwire.cli.target import open_target
-from msmqwire.errors import printable
-from msmqwire.properties.table import by_number
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from msmqwire.insight.findings import Finding
     from msmqwire.insight.rules import Rule
 
-_SHOWN = 16
 _NOT_FOR_PAYLOADS = (
     "columns", "limit", "where", "queue", "message", "extract",
     "jobs", "ports", "addresses", "since", "until", "lake", "expect",
@@ -32,7 +27,7 @@ _UNKNOWN = {"src", "src_port", "dst", "dst_port", "answered"}
 def decode_hex(options: argparse.Namespace, format: str) -> int:
     """Decode one payload; the exit status. The format ``table`` has the byte map as well."""
     from msmqwire.capture import TABLES
-    from msmqwire.insight.layouts import guess
+    from msmqwire.insight.layouts import guess, lines
     from msmqwire.mqqb.framing import has_signature
 
     payload = _payload(options)
@@ -45,7 +40,7 @@ def decode_hex(options: argparse.Namespace, format: str) -> int:
     batch = TABLES[table].decode_batch([payload], strict=options.strict).to_arrow(guid="text", dictionaries=False)
     with open_target(options.output, []) as sink:
         if format == "table":
-            sink.write("".join(line + "\n" for line in _lines(layout, payload)).encode("utf-8", "replace"))
+            sink.write("".join(line + "\n" for line in lines(layout, payload)).encode("utf-8", "replace"))
             sink.write(b"\n")
             batch = _only_values(batch)
         write_table(format, sink, batch.schema, [batch])
@@ -90,36 +85,6 @@ def findings_of(options: argparse.Namespace, rules: tuple[Rule, ...]) -> list[Fi
 def _of_payload(finding: Finding) -> Finding:
     evidence = {name: value for name, value in finding.evidence.items() if name not in _UNKNOWN}
     return replace(finding, file=None, frames=[1], evidence={**evidence, "first_seen": None, "last_seen": None})
-
-
-def _lines(layout: str, payload: bytes) -> Iterator[str]:
-    """The byte map: offset, bytes, field and value of each field."""
-    from msmqwire.insight.layouts import byte_map
-
-    for part in byte_map(layout, payload):
-        data = payload[part.start : part.end]
-        shown = data[:_SHOWN].hex(" ") + (" ..." if len(data) > _SHOWN else "")
-        note = "  truncated" if part.truncated else ""
-        yield f"{part.start:6}  {shown:51}  {part.name}  {_shown(part)}{note}".rstrip()
-
-
-def _shown(part: Any) -> str:
-    if part.field.type == "guid":
-        from uuid import UUID
-
-        return str(UUID(bytes_le=part.value)) if len(part.value) == 16 else ""
-    if part.field.type in ("text", "string"):
-        return printable(part.value.decode("utf-16-le", "replace").rstrip("\0"))[:64]
-    if part.field.type.startswith("u"):
-        number = f"{part.value}" if part.value < 10 else f"{part.value} (0x{part.value:x})"
-        return f"{number} {part.field.names.get(part.value, '')}"
-    if part.field.type == "value" and part.value is not None:
-        return f"{by_number(part.value.id).name} {_shown_value(part.value.value)}"
-    return f"{part.end - part.start} bytes"
-
-
-def _shown_value(value: Any) -> str:
-    return f"{value.nbytes} bytes" if hasattr(value, "nbytes") else printable(str(value))[:64]
 
 
 def _only_values(batch: Any) -> Any:

@@ -19,7 +19,7 @@ from msmqwire.discovery.server import DEFAULT_POLICY, Policy, Site, reply_to
 from msmqwire.errors import EncodeError
 from msmqwire.mqsd import DirectoryServiceServer, TopologyClientRequest
 from msmqwire.net import DISCOVERY_PORT
-from msmqwire.net.discovery_server import Address
+from msmqwire.net.host_addresses import Address
 from msmqwire.wire.guids import NIL
 
 _REQUIRED: Any = object()

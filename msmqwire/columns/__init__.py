@@ -4,7 +4,7 @@ from msmqwire.columns._batch import Batch
 from msmqwire.columns._buffer import Buffer, allocated_bytes
 from msmqwire.columns._packet import WirePacket
 from msmqwire.columns._payloads import UNFRAMED_BIT, Payloads
-from msmqwire.columns.schema import Column, Table
+from msmqwire.columns.schema import Column, DataType, GuidForm, GuidOrder, Table, Values
 from msmqwire.columns.views import AsciiColumn, BytesColumn, FaultEntry, ListColumn, TextColumn, Utf8Column
 
 __all__ = [
@@ -14,12 +14,16 @@ __all__ = [
     "Buffer",
     "BytesColumn",
     "Column",
+    "DataType",
     "FaultEntry",
+    "GuidForm",
+    "GuidOrder",
     "ListColumn",
     "Payloads",
     "Table",
     "TextColumn",
     "Utf8Column",
+    "Values",
     "WirePacket",
     "allocated_bytes",
 ]

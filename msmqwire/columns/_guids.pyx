@@ -10,9 +10,9 @@ from msmqwire.columns.payload_table cimport Span, payload_at
 from msmqwire.wire._guid cimport GUID_SIZE, GUID_TEXT_SIZE, format_guid, swap_guid
 
 if False:  # for type checkers: see stubs.py
-    from typing import Any, Literal
+    from typing import Any
 
-    GuidOrder = Literal["text", "packet"]
+    from msmqwire.columns.schema import GuidOrder
 
 GUID_ORDERS: tuple[str, ...] = ("text", "packet")
 

@@ -3,3 +3,4 @@
 
 cdef class WirePacket:
     cdef tuple payload(self)
+    cdef str layout(self)

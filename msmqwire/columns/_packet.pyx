@@ -28,6 +28,10 @@ cdef class WirePacket:
         """The bytes that the packet shows, and the options with which ``decode_batch`` reads them."""
         raise NotImplementedError  # the packets of each protocol have theirs
 
+    cdef str layout(self):
+        """The name of its byte map."""
+        return self.table.name
+
     def _parts(self):
         """The keywords that build it, with their values."""
         for name in signature(type(self)).parameters:
@@ -74,6 +78,26 @@ cdef class WirePacket:
         """
         (row,) = self._rows()
         return {**row, "violations": [*self.violations]}
+
+    def show(self) -> None:
+        """Print the byte map: a line with the offset, the bytes, the name and the value of each field.
+
+        The lines are those of ``msmqwire decode --hex``. Of a change in a notification they are those of a message with
+        this change alone.
+
+        Examples
+        --------
+        >>> from msmqwire import mqqb
+        >>> mqqb.Ping(cookie=4, queue_manager="557358d1-9150-9595-4997-b6e611ea26c6").show()
+             0  00 00                                                Ping.Flags  0
+             2  48 55                                                Ping.Signature  21832 (0x5548)
+             4  04 00 00 00                                          Ping.Cookie  4
+             8  d1 58 73 55 50 91 95 95 49 97 b6 e6 11 ea 26 c6      Ping.QMGuid  557358d1-9150-9595-4997-b6e611ea26c6
+        """
+        from msmqwire.columns.byte_map import byte_lines
+
+        for line in byte_lines(self.table, self.layout(), self.payload()[0]):
+            print(line)
 
     def _rows(self):
         """The rows of the packet with the values of JSON."""

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 GuidForm = Literal["uuid", "text", "binary"]
+GuidOrder = Literal["text", "packet"]
 #: What the values of a column are like, by which Parquet files encode them; see ``Column``.
 Values = Literal["repeated", "counted", "distinct"]
 
@@ -425,7 +426,7 @@ class Table:
         The bits of the presence of a row, by their names in kernels.
     codec : dict of str to callable
         ``decode`` and ``decode_batch`` of the packets in rows, which the package of the protocol adds; empty where rows
-        are not of packets.
+        are not of packets. Where packets have PROPIDs, also ``property`` and ``property_size``, which read a value.
     """
 
     name: str

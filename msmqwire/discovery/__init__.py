@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msmqwire.discovery.client import (
     RESPONSE_TIMEOUT,
+    Action,
     Answer,
     Deliver,
     Discard,
@@ -19,6 +20,7 @@ from msmqwire.discovery.server import DiscoveryServer, Policy, Refusal, Site, re
 
 __all__ = [
     "RESPONSE_TIMEOUT",
+    "Action",
     "Answer",
     "Deliver",
     "Discard",

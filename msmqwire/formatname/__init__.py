@@ -18,7 +18,7 @@ from msmqwire.formatname.model import (
     parse,
     parse_path_name,
 )
-from msmqwire.formatname.schema import FORMAT_NAMES
+from msmqwire.formatname.schema import FORMAT_NAMES, ProtocolName, QueueTypeName, SuffixName
 
 __all__ = [
     "FORMAT_NAMES",
@@ -32,7 +32,10 @@ __all__ = [
     "MultipleElementName",
     "PathName",
     "PrivateName",
+    "ProtocolName",
     "PublicName",
+    "QueueTypeName",
+    "SuffixName",
     "parse",
     "parse_batch",
     "parse_path_name",

@@ -21,8 +21,9 @@ from msmqwire.capture import open as open_capture
 from msmqwire.capture.files.writing import CaptureWriter, Flow, is_writable
 from msmqwire.capture.schema import PING_PORTS
 from msmqwire.columns import UNFRAMED_BIT, Payloads
+from msmqwire.columns.byte_map import FieldSpan
 from msmqwire.errors import MsmqWireError, counted
-from msmqwire.insight.layouts import FieldSpan, byte_map, guess
+from msmqwire.insight.layouts import byte_map, guess
 from msmqwire.insight.pseudonyms import Pseudonyms
 from msmqwire.mqqb.framing import BASE_HEADER_SIZE, FLAG_SESSION, PACKET_SIGNATURE, VERSION_NUMBER, has_signature
 

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from msmqwire.capture import ReadOptions, TablesReader
-from msmqwire.capture.options import LARGE_BLOCK_SIZE, time_text
+from msmqwire.capture.options import LARGE_BLOCK_SIZE, options_of, time_text
 from msmqwire.columns import UNFRAMED_BIT
 from msmqwire.columns.arrow_arrays import booleans, integers
 from msmqwire.columns.plain import plain
@@ -91,7 +91,7 @@ class CapturedRows(TablesReader):
         tables = dict.fromkeys((*COLUMNS, *(more or {})))
         columns = {name: tuple(dict.fromkeys((*COLUMNS.get(name, ()), *(more or {}).get(name, ())))) for name in tables}
         options = options or ReadOptions(block_size=LARGE_BLOCK_SIZE)
-        super().__init__(source, columns, ReadOptions.of(options, {"columns": columns, "guid": "binary"}))
+        super().__init__(source, columns, options_of(options, {"columns": columns, "guid": "binary"}))
 
     def rows_of(self, block: Block) -> list[tuple[str, pa.RecordBatch]]:
         """The rows of a block, those of messages with what their payloads show."""

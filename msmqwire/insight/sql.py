@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Unpack
 import pyarrow as pa
 
 from msmqwire.capture import ALL_TABLES, ReadOptions, arrow_schema, read_tables, table_columns
-from msmqwire.capture.options import ReadKeywords
+from msmqwire.capture.options import ReadKeywords, options_of
 from msmqwire.insight.database import MEMORY, Database, Name, QueryError, SqlError, Statement, parse, table_names
 
 if TYPE_CHECKING:
@@ -19,7 +19,12 @@ if TYPE_CHECKING:
     from msmqwire.capture import TablesReader
     from msmqwire.capture.files.sources import Source
 
-__all__ = ["Condition", "SqlError", "connect"]
+__all__ = [
+    "Condition",
+    "Connection",
+    "SqlError",
+    "connect",
+]
 
 # Of messages, and the columns that it is made of
 _IDENTIFIER = "message_identifier"
@@ -69,7 +74,7 @@ class Connection:
         wanted = {name: _columns_named(parsed, name) for name in ALL_TABLES if name in names}
         if not wanted:
             return
-        reader = read_tables(self._source, wanted, ReadOptions.of(self._options, {"columns": wanted}))
+        reader = read_tables(self._source, wanted, options_of(self._options, {"columns": wanted}))
         self.readers.append(reader)
         schemas = {
             name: arrow_schema(name, columns, guid="text", dictionaries=False) for name, columns in wanted.items()
@@ -193,8 +198,8 @@ def connect(
     >>> found["label"].to_pylist()
     ['QM Ordering Ack', 'Order 4711']
     """
-    how = ReadOptions.of(options, keywords, unused=("columns",))
-    how = ReadOptions.of(how, {"guid": "text", "dictionaries": False})
+    how = options_of(options, keywords, unused=("columns",))
+    how = options_of(how, {"guid": "text", "dictionaries": False})
     return Connection(source, how, memory=memory, files=files)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from msmqwire.capture import ReadOptions, read_tables
-from msmqwire.capture.options import LARGE_BLOCK_SIZE
+from msmqwire.capture.options import LARGE_BLOCK_SIZE, options_of
 from msmqwire.columns.plain import records
 from msmqwire.errors import counted
 from msmqwire.insight.engine import Engine, columns_needed
@@ -169,5 +169,5 @@ def _batches(source: Any, options: ReadOptions | None) -> Iterator[tuple[str, pa
             yield from source
             return
     options = options or ReadOptions(block_size=LARGE_BLOCK_SIZE)
-    with read_tables(source, options=ReadOptions.of(options, {"columns": COLUMNS, "guid": "binary"})) as reader:
+    with read_tables(source, options=options_of(options, {"columns": COLUMNS, "guid": "binary"})) as reader:
         yield from reader

@@ -11,8 +11,9 @@ from msmqwire.mqcn._packet import (
     encode,
     encode_body,
 )
+from msmqwire.mqcn.property_bytes import property_size, read_property
 from msmqwire.mqcn.schema import NOTIFICATIONS, STRICT, Violation
-from msmqwire.mqcn.values import NotificationBody, PropertyColumn, PropertyValue
+from msmqwire.mqcn.values import NotificationBody, Object, Operation, PropertyColumn, PropertyValue
 
 __all__ = [
     "NOTIFICATIONS",
@@ -21,6 +22,8 @@ __all__ = [
     "NotificationBatch",
     "NotificationBody",
     "NotificationUpdate",
+    "Object",
+    "Operation",
     "PropertyColumn",
     "PropertyValue",
     "Violation",
@@ -31,7 +34,9 @@ __all__ = [
     "encode_body",
 ]
 
-NOTIFICATIONS.codec.update(decode=decode, decode_batch=decode_batch)
+NOTIFICATIONS.codec.update(
+    decode=decode, decode_batch=decode_batch, property=read_property, property_size=property_size
+)
 
 
 def __dir__() -> list[str]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
+
+from msmqwire.properties.table import by_number
 
 Operation = Literal["create", "change", "delete"]
 Object = Literal["queue", "machine"]
@@ -29,6 +32,13 @@ class PropertyValue(NamedTuple):
 
     id: int
     value: Any
+
+    @property
+    def name(self) -> str:
+        """The name of the PROPID; its number where it has none."""
+        with contextlib.suppress(KeyError):
+            return by_number(self.id).name
+        return str(self.id)
 
     # A tuple compares and hashes its members, which arrays do not support
     def __eq__(self, other: object) -> bool:

@@ -7,8 +7,10 @@ from msmqwire.mqqb._encode import encode_batch
 from msmqwire.mqqb._packet import (
     ConnectionParameters,
     EstablishConnection,
+    MessagePacket,
     Ping,
     SessionAck,
+    SessionPacket,
     UserMessage,
     decode,
     encode,
@@ -21,6 +23,7 @@ from msmqwire.mqqb.groups import (
     SessionHeader,
     SoapHeader,
     TransactionHeader,
+    TransportName,
 )
 from msmqwire.mqqb.message._bodies import read_body
 from msmqwire.mqqb.rules import SessionViolation, Violation
@@ -34,15 +37,18 @@ __all__ = [
     "ConnectionParameters",
     "EstablishConnection",
     "MessageBatch",
+    "MessagePacket",
     "MultiQueueFormatHeader",
     "Notifications",
     "Ping",
     "SecurityHeader",
     "SessionAck",
     "SessionHeader",
+    "SessionPacket",
     "SessionViolation",
     "SoapHeader",
     "TransactionHeader",
+    "TransportName",
     "UserMessage",
     "Violation",
     "decode",

@@ -40,7 +40,7 @@ if False:  # for type checkers: see stubs.py
 
     from numpy.typing import ArrayLike, NDArray
 
-    from msmqwire.mqqb._packet import Transport
+    from msmqwire.mqqb.groups import TransportName
 
 cdef dict ACCEPTED = accepted_transports(TRANSPORTS)
 cdef tuple LISTS = ("destination_queues", "admin_queues", "response_queues")
@@ -281,7 +281,7 @@ def decode_batch(
 
 def decode_session_batch(
     payloads: object, *, offsets: ArrayLike | None = None, bint strict=False,
-    transport: Transport | NDArray[np.uint8] = "unknown", columns: Sequence[str] | None = None, Batch out=None
+    transport: TransportName | NDArray[np.uint8] = "unknown", columns: Sequence[str] | None = None, Batch out=None
 ) -> Batch:
     """Decode pings and the packets of sessions into the columns of the sessions table: [MS-MQQB] 2.2.
 

@@ -17,19 +17,76 @@ from msmqwire.mqqb.groups import (
     SessionHeader,
     SoapHeader,
     TransactionHeader,
+    TransportName,
 )
 
 # fmt: off
-Transport = Literal["unknown", "udp", "tcp"]
 READABLE: frozenset[str]
 SESSION_READABLE: tuple[str, ...]
 
 class MessagePacket(WirePacket):
+    """The base class of all packets.
+
+    A packet compares, hashes, prints and pickles as a value; reserved bytes and padding are not part of it. It keeps
+    the bytes it was decoded from alive.
+    """
+
     violations: Final[tuple[str, ...]]
     def __eq__(self, other: object) -> bool: ...
     def __hash__(self) -> int: ...
 
 class UserMessage(MessagePacket):
+    """A message: [MS-MQMQ] 2.2.20.
+
+    Attributes are called as the columns of the messages table are, those of an optional header stand together in an
+    object that is None when the packet lacks the header. Queues are format names of ``msmqwire.formatname``, text
+    where a direct name is none, and None where the packet has none or does not say its host. Without a
+    MessagePropertiesHeader, the attributes of its fields are None. An argument that is None counts as not given.
+
+    Parameters
+    ----------
+    destination_queue, admin_queue, response_queue : FormatName or str, optional
+        Format names. A private destination is on the queue manager that ``queue_manager_address`` names, which is taken
+        from it unless given.
+    debug_header : bool
+        Set with ``tracing`` or ``debug_queue``; alone, it writes a DebugHeader without a queue.
+    priority : int
+        0 to 7; 3, for a transactional message 0.
+    time_to_reach_queue, time_to_be_received : int
+        Seconds; for ever unless given.
+    sent_time : datetime or int
+        With a time zone, cut to whole seconds; or seconds since 1970. The attribute is a datetime in UTC, the number
+        is ``sent_time_seconds``.
+    delivery_mode : {"express", "recoverable"}
+        Recoverable for a transactional message.
+    encryption_algorithm : int
+        0x6801 (RC4); 0x6610 (AES-256) when ``privacy_level`` is 5.
+    body, extension_data : bytes-like
+    body_text : str
+        In place of ``body``: its text, in the encoding of ``body_type``, which is VT_LPWSTR (31) unless given.
+    body_type, message_class : int or str
+        A number, or its name, as in the columns ``body_type_name`` and ``message_class_name``.
+    srmp_envelope : str, optional
+        With it or ``compound``, ``sent_over_http`` is set.
+    transaction, security, compound, soap, multi_queue, session : optional
+        The optional headers, or mappings of their fields.
+
+    Raises
+    ------
+    EncodeError
+        The specification does not let a sender send the packet.
+
+    Examples
+    --------
+    >>> from msmqwire import mqqb
+    >>> message = mqqb.UserMessage(destination_queue="DIRECT=OS:server\\\\private$\\\\orders", label="one", body=b"...")
+    >>> packet = encode(message)
+    >>> decode(packet).destination_queue
+    DirectName(protocol='os', address='server', queue='orders', queue_type='private', subqueue=None, suffix=None)
+    >>> len(packet)
+    188
+    """
+
     def __init__(
         self,
         *,
@@ -190,6 +247,8 @@ class UserMessage(MessagePacket):
     acknowledged: Final[Acknowledgment | None]
 
 class SessionPacket(MessagePacket):
+    """The base class of the packets of sessions."""
+
     kind: Final[Literal['ping', 'establish_connection', 'connection_parameters', 'session_ack']]
     """which packet"""
     packet_size: Final[int | None]
@@ -202,6 +261,8 @@ class SessionPacket(MessagePacket):
     """bytes that belong to no known field"""
 
 class Ping(SessionPacket):
+    """The datagram that asks whether a session would be accepted, and the answer to it: [MS-MQQB] 2.2.7."""
+
     def __init__(
         self,
         *,
@@ -220,6 +281,19 @@ class Ping(SessionPacket):
     """ping: Flags.RF; else InternalHeader.Flags.CS"""
 
 class EstablishConnection(SessionPacket):
+    """The first packet of a session, and the answer to it: [MS-MQQB] 2.2.3.
+
+    Parameters
+    ----------
+    client_guid : uuid.UUID
+    server_guid : uuid.UUID
+        Zeros unless given, as for a direct name.
+    time_stamp : int
+        Milliseconds.
+    operating_system : int
+    refused : bool
+    """
+
     def __init__(
         self,
         *,
@@ -241,6 +315,15 @@ class EstablishConnection(SessionPacket):
     """connection: OperatingSystem"""
 
 class ConnectionParameters(SessionPacket):
+    """Timeouts in milliseconds and the window of a session in messages: [MS-MQQB] 2.2.2.
+
+    Examples
+    --------
+    >>> parameters = ConnectionParameters(recoverable_ack_timeout=1496, ack_timeout=120000, window_size=64)
+    >>> len(encode(parameters))
+    32
+    """
+
     def __init__(
         self,
         *,
@@ -259,6 +342,8 @@ class ConnectionParameters(SessionPacket):
     """parameters and acknowledgment: WindowSize in messages"""
 
 class SessionAck(SessionPacket):
+    """What has arrived in a session: [MS-MQQB] 2.2.6."""
+
     def __init__(
         self,
         *,
@@ -285,8 +370,51 @@ class SessionAck(SessionPacket):
     recoverable_msg_seq_number: Final[int]
     """acknowledgment: RecoverableMsgSeqNumber"""
 
-def decode(data: Buffer, *, strict: bool = False, transport: Transport = "unknown") -> (
+def decode(data: Buffer, *, strict: bool = False, transport: TransportName = "unknown") -> (
     UserMessage | EstablishConnection | ConnectionParameters | SessionAck | Ping
-): ...
-def encode(packet: MessagePacket) -> bytes: ...
-def packet_extent(start: bytes) -> int: ...
+):
+    """Decode one message packet: [MS-MQMQ] 2.2.20, [MS-MQQB] 2.2.
+
+    Parameters
+    ----------
+    data : bytes-like
+        One packet, with the SessionHeader that follows it if there is one. It is viewed
+        where it is ``bytes``, else copied.
+    strict : bool
+        Fault for what a conforming receiver refuses, instead of noting a violation.
+    transport : {"unknown", "udp", "tcp"}
+        The transport of the packet: pings come over UDP, all others over TCP. If it is unknown the signature decides.
+
+    Raises
+    ------
+    DecodeError
+        With code, field and offset of the first fault.
+
+    Examples
+    --------
+    >>> decode(bytes.fromhex("10cd1b004c494f5224000000ffffffff0000010001000000000000000000000040000000"))
+    SessionAck(ack_sequence_number=1, recoverable_msg_ack_seq_number=0, recoverable_msg_ack_flags=0, user_msg_sequence_number=0, recoverable_msg_seq_number=0, window_size=64, refused=False)
+    >>> decode(b"\\x10\\0\\0\\0LIOR")
+    Traceback (most recent call last):
+    msmqwire.errors.DecodeError: truncated: BaseHeader at byte 0: needs 16 bytes, 8 left
+    """
+
+def encode(packet: MessagePacket) -> bytes:
+    """Write one packet; ``decode(encode(packet), strict=True) == packet``.
+
+    Reserved bits and padding are zeros, and a packet is a multiple of four bytes long.
+
+    Raises
+    ------
+    EncodeError
+        The packet was decoded with violations, which no conforming sender produces.
+    """
+
+def packet_extent(start: bytes) -> int:
+    """The size of the packet that begins with these bytes, its SessionHeader included; 16 for a part of a BaseHeader.
+
+    Raises
+    ------
+    DecodeError
+        As soon as the bytes show that no packet begins here.
+    """

@@ -84,6 +84,8 @@ cdef class MessagePacket(WirePacket):
         self.data = <const uint8_t*>PyBytes_AS_STRING(self.owner)
         blank_sections(&self.header)
 
+    __signature__ = keywords({})
+
     def __init__(self):
         raise TypeError("decode() makes packets; to write one, build one of the packets of msmqwire.mqqb")
 
@@ -130,6 +132,9 @@ cdef class MessagePacket(WirePacket):
 
     cdef tuple payload(self):
         return bytes(self.owner), {} if isinstance(self, UserMessage) else {"transport": self.transport()}
+
+    cdef str layout(self):
+        return "ping" if isinstance(self, Ping) else self.table.name
 
     def __dir__(self):
         return [*object.__dir__(self), *self._readable()]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
 from msmqwire.columns.fields import WireField
@@ -20,6 +20,8 @@ from msmqwire.mqqb.message.schema import SENDER_ID_TYPES
 from msmqwire.mqqb.schema import MESSAGES, SESSIONS
 from msmqwire.mqqb.session.schema import SESSION_KINDS
 from msmqwire.wire._sid import sid_text
+
+TransportName = Literal["unknown", "udp", "tcp"]
 
 _SENDER_BITS = 0xF
 _BODY_ENCRYPTED = 1 << 5

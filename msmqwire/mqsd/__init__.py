@@ -6,14 +6,9 @@ import numpy as np
 
 from msmqwire.mqsd._batch import decode_batch
 from msmqwire.mqsd._encode import encode_batch
-from msmqwire.mqsd._packet import (
-    TopologyClientRequest,
-    TopologyServerReply,
-    decode,
-    encode,
-)
+from msmqwire.mqsd._packet import TopologyClientRequest, TopologyPacket, TopologyServerReply, decode, encode
 from msmqwire.mqsd.schema import REPLY_COLUMNS, REQUEST_COLUMNS, TOPOLOGY, Violation
-from msmqwire.mqsd.values import DirectoryServiceServer
+from msmqwire.mqsd.values import DirectoryServiceServer, TransportName
 
 __all__ = [
     "HEADER_DTYPE",
@@ -24,7 +19,9 @@ __all__ = [
     "TOPOLOGY",
     "DirectoryServiceServer",
     "TopologyClientRequest",
+    "TopologyPacket",
     "TopologyServerReply",
+    "TransportName",
     "Violation",
     "decode",
     "decode_batch",

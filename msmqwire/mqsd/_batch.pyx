@@ -27,7 +27,7 @@ if False:  # for type checkers: see stubs.py
     import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
-    from msmqwire.mqsd._packet import TransportName
+    from msmqwire.mqsd.values import TransportName
 
 cdef dict ACCEPTED = accepted_transports(TRANSPORTS)
 # The columns of their own that runs of plain packets write; a request has no IPX networks

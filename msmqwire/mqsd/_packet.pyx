@@ -36,7 +36,7 @@ if False:  # for type checkers: see stubs.py
     from numpy.typing import NDArray
     from typing_extensions import Buffer
 
-    TransportName = Literal["unknown", "udp", "ipx"]
+    from msmqwire.mqsd.values import TransportName
 
 cdef dict ACCEPTED = accepted_transports(TRANSPORTS)
 
@@ -73,6 +73,8 @@ cdef class TopologyPacket(WirePacket):
         self.header.items[NETWORKS] = NO_PACKET
         self.header.items[SERVERS] = NO_PACKET
         self.header.described = 0
+
+    __signature__ = signature(lambda: None)
 
     def __init__(self):
         raise TypeError("decode() makes packets; to write one, build a TopologyClientRequest or TopologyServerReply")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
+
+TransportName = Literal["unknown", "udp", "ipx"]
 
 
 class DirectoryServiceServer(NamedTuple):

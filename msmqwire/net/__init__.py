@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from msmqwire.net.discovery_client import Discoverer, discover, discover_sync
+from msmqwire.net.discovery_client import Discoverer, DiscoverKeywords, discover, discover_sync
 from msmqwire.net.discovery_server import DiscoveryService
+from msmqwire.net.host_addresses import Address
 from msmqwire.net.interfaces import local_networks
 from msmqwire.net.ping import ping
 from msmqwire.net.session_client import NextHop, SessionClient, connect
@@ -14,6 +15,8 @@ __all__ = [
     "DISCOVERY_PORT",
     "PING_PORT",
     "SESSION_PORT",
+    "Address",
+    "DiscoverKeywords",
     "Discoverer",
     "DiscoveryService",
     "NextHop",

@@ -41,7 +41,7 @@ _P = ParamSpec("_P")
 _LOG = logging.getLogger(__name__)
 
 
-class Options(TypedDict, total=False):
+class DiscoverKeywords(TypedDict, total=False):
     """The parameters of ``discover`` and ``Discoverer``."""
 
     enterprise_id: uuid.UUID
@@ -142,7 +142,7 @@ class Discoverer:
         self.close()
 
 
-async def discover(**options: Unpack[Options]) -> Discovery:
+async def discover(**options: Unpack[DiscoverKeywords]) -> Discovery:
     """Find directory servers once; the parameters are those of ``Discoverer``.
 
     Takes at most twice ``timeout`` for each network. Cancelling closes the sockets.
@@ -158,7 +158,7 @@ async def discover(**options: Unpack[Options]) -> Discovery:
         return await client.get_directory_server_list()
 
 
-def discover_sync(**options: Unpack[Options]) -> Discovery:
+def discover_sync(**options: Unpack[DiscoverKeywords]) -> Discovery:
     """Call ``discover`` in a program without an event loop."""
     return asyncio.run(discover(**options))
 

@@ -22,10 +22,9 @@ from datetime import UTC, datetime
 from typing import Any, Self
 
 from msmqwire.discovery.server import DiscoveryServer, Refusal
+from msmqwire.net.host_addresses import Address
 from msmqwire.net.interfaces import local_networks
 from msmqwire.net.socket_errors import Backoff, error_name, is_unusable
-
-Address = tuple[str, int]
 
 _LOG = logging.getLogger(__name__)
 

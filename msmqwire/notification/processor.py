@@ -34,7 +34,12 @@ from msmqwire.notification.carried_attributes import READ_MACHINE, READ_QUEUE, U
 from msmqwire.notification.envelope import Envelope, Verifier, unverified
 from msmqwire.notification.judgement import JudgedMessage, Outcome, Rule, first_values, judge, rule_against_pathname
 
-__all__ = ["DirectoryAt", "NotificationProcessor", "Profile"]
+__all__ = [
+    "DirectoryAt",
+    "NotificationProcessor",
+    "Profile",
+    "Record",
+]
 
 #: The directory to read, given the DomainController that a notification names, or None for any.
 DirectoryAt = Callable[[str | None], Directory]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from msmqwire.columns._guids import GuidOrder
+    from msmqwire.columns.schema import GuidOrder
     from msmqwire.spark.functions import Form
     from msmqwire.spark.functions.decoder import FunctionMode
     from msmqwire.spark.schema import SparkGuid

@@ -45,7 +45,15 @@ from msmqwire.spark.lake.storage import SCRATCH, LakeOptions, Storage, one_line
 from msmqwire.spark.source.planning import MANY, large, pack, task_size
 from msmqwire.spark.source.scan import ScanOptions
 
-__all__ = ["PipelineMode", "Progress", "Summary", "run"]
+__all__ = [
+    "Compression",
+    "LakeOptions",
+    "PipelineMode",
+    "Progress",
+    "StorageOptions",
+    "Summary",
+    "run",
+]
 
 Result = TypeVar("Result")
 PipelineMode = Literal["PERMISSIVE", "FAILFAST"]

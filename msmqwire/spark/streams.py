@@ -26,7 +26,7 @@ from msmqwire.capture import ReadOptions
 from msmqwire.capture.files.listing import find_files
 from msmqwire.capture.files.sources import CapturedFrames, shown_name
 from msmqwire.capture.frame_table import FrameReader
-from msmqwire.capture.options import ReadKeywords
+from msmqwire.capture.options import ReadKeywords, options_of
 from msmqwire.columns.arrow_arrays import integers, strings
 from msmqwire.errors import CaptureError
 from msmqwire.spark.executors import Sent, map_in_arrow
@@ -35,7 +35,10 @@ from msmqwire.spark.source.options import SourceOptions, parse_size
 from msmqwire.spark.source.planning import CapturePart, CapturePartition, tasks_of
 from msmqwire.spark.source.scan import Mode, Scan, ScanOptions, describe_problems
 
-__all__ = ["read_streams"]
+__all__ = [
+    "Mode",
+    "read_streams",
+]
 
 log = logging.getLogger(__name__)
 
@@ -167,7 +170,7 @@ def read_streams(
     """
     several = (sources,) if isinstance(sources, (str, os.PathLike)) else tuple(sources)
     paths = tuple(os.fspath(one) for one in several)
-    read = ReadOptions.of(options or ReadOptions(guid="text"), keywords, unused=("packets", "resume", "stop", "final"))
+    read = options_of(options or ReadOptions(guid="text"), keywords, unused=("packets", "resume", "stop", "final"))
     scan = ScanOptions((table,), mode, read)
     chosen = _chosen(scan)
     size = parse_size(split_size) if isinstance(split_size, str) else split_size
@@ -177,7 +180,7 @@ def read_streams(
     if not files:
         raise FileNotFoundError("no capture was named")
     # Checkpoints between frames need no state of streams: without ports there is none
-    tasks = tasks_of(files, replace(source, scan=replace(scan, read=ReadOptions.of(read, {"ports": ()}))))
+    tasks = tasks_of(files, replace(source, scan=replace(scan, read=options_of(read, {"ports": ()}))))
     job = _Job(tuple(tasks), tuple(file.name for file in files), source, chosen)
     pair = xxhash64(least("src", "dst"), greatest("src", "dst"))
     frames = map_in_arrow(spark.range(0, len(tasks), 1, len(tasks)), job.take, _FRAMES).withColumn("pair", pair)

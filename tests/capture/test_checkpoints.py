@@ -35,7 +35,7 @@ def some_checkpoint(tmp_path: Path) -> Checkpoint:
     frames += fragments(random.Random(1))[:1]
     path.write_bytes(build.pcapng(frames))
     checkpoint = read(path, final=False)[2]
-    state = checkpoint.opened()
+    state = checkpoint._opened()
     assert len(state.streams) > 1000
     return checkpoint
 
@@ -54,7 +54,7 @@ def test_every_byte_is_checked(some_checkpoint: Checkpoint) -> None:
     for field, value in (("file", "other"), ("offset", 1), ("frames", 1), ("offset", -1), ("state", b"")):
         changed = Checkpoint(**(vars(some_checkpoint) | {field: value}))
         with pytest.raises(CaptureError, match="malformed"):
-            changed.opened()
+            changed._opened()
         if field != "file":
             with pytest.raises(CaptureError, match="malformed"):
                 capture.open(some_checkpoint.file, ports=PORTS, resume=changed)
@@ -65,7 +65,7 @@ def test_other_versions_and_machines(some_checkpoint: Checkpoint) -> None:
     at = state.index(b"checkpoint") + len(b"checkpoint")
     newer = Checkpoint(**(vars(some_checkpoint) | {"state": state[:at] + b"\xc8" + state[at + 1 :]}))
     with pytest.raises(CaptureError, match="a checkpoint of version 200; this is version 4"):
-        newer.opened()
+        newer._opened()
     with pytest.MonkeyPatch.context() as patch:
         for fields in (
             FIELDS[1:],
@@ -77,11 +77,11 @@ def test_other_versions_and_machines(some_checkpoint: Checkpoint) -> None:
             with pytest.raises(
                 CaptureError, match="has other fields: of another version of this package, or kind of m"
             ):
-                some_checkpoint.opened()
+                some_checkpoint._opened()
         patch.setattr("msmqwire.capture.checkpoint.FIELDS", FIELDS)
         patch.setattr("sys.byteorder", "none")
         with pytest.raises(CaptureError, match="has other fields"):
-            some_checkpoint.opened()
+            some_checkpoint._opened()
 
 
 # Links between structures, and what is found by adding them up; of pieces the first ones are saved one by one
@@ -119,7 +119,7 @@ def test_a_state_has_its_fields_in_their_order(tmp_path: Path) -> None:
     """Wherever they are in memory: the sizes that are named make up all that is saved."""
     path = tmp_path / "capture"
     path.write_bytes(build.pcapng([segment(message(b"one" * 30)[:40], 1)]))
-    state = read(path, final=False)[2].opened()
+    state = read(path, final=False)[2]._opened()
     assert len(state.reader) == size_of("FilePlace") + size_of("Interface")
     assert len(state.streams) == 4 + size_of("Flow") + 40 + 3 * 4
     assert "Flow.position 8" in FIELDS
@@ -133,7 +133,7 @@ def size_of(structure: str) -> int:
 def test_states_that_cannot_be(some_checkpoint: Checkpoint) -> None:
     """Made with the right checksum: each is refused or read, and nothing is read or written where it must not be."""
     rng = random.Random(4)
-    state = some_checkpoint.opened()
+    state = some_checkpoint._opened()
     refused = 0
     for _ in range(1500):
         reader, streams = bytearray(state.reader), bytearray(state.streams)
@@ -158,7 +158,7 @@ def cut_reader(state: State, size: int) -> State:
 
 def is_readable(checkpoint: Checkpoint, state: State) -> bool:
     """Whether a reader goes on with a state that was made up; then to the end."""
-    made = Checkpoint.of(checkpoint.file, checkpoint.offset, checkpoint.frames, state)
+    made = Checkpoint._of(checkpoint.file, checkpoint.offset, checkpoint.frames, state)
     try:
         read(made.file, resume=made)
     except CaptureError:
@@ -223,7 +223,7 @@ class Named:
 
 
 def test_a_pipe_cannot_be_taken_up_again(some_checkpoint: Checkpoint) -> None:
-    made = Checkpoint.of("pipe", some_checkpoint.offset, some_checkpoint.frames, some_checkpoint.opened())
+    made = Checkpoint._of("pipe", some_checkpoint.offset, some_checkpoint.frames, some_checkpoint._opened())
     outlet, inlet = os.pipe()
     with open(outlet, "rb") as pipe, open(inlet, "wb") as other:
         other.write(Path(some_checkpoint.file).read_bytes())
@@ -274,7 +274,7 @@ def test_a_checkpoint_is_bounded(tmp_path: Path) -> None:
     path = tmp_path / "capture"
     path.write_bytes(build.pcap(frames))
     checkpoint = read(path, limits=limits, final=False)[2]
-    assert 100_000 < len(checkpoint.opened().streams) < 230_000
+    assert 100_000 < len(checkpoint._opened().streams) < 230_000
     assert len(checkpoint.state) < 20_000, "compressed"
 
 

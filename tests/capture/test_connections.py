@@ -284,11 +284,11 @@ def test_states_that_cannot_be(tmp_path: Path) -> None:
     path.write_bytes(build.pcap(traffic(random.Random(2), 30)))
     options = capture.table_options("connections")
     checkpoint = list(capture.checkpoints(path, 1, options))[30]
-    state = checkpoint.opened()
+    state = checkpoint._opened()
     rng = random.Random(3)
 
     def is_readable(streams: bytes) -> bool:
-        made = Checkpoint.of(checkpoint.file, checkpoint.offset, checkpoint.frames, state._replace(streams=streams))
+        made = Checkpoint._of(checkpoint.file, checkpoint.offset, checkpoint.frames, state._replace(streams=streams))
         try:
             connections(path, resume=made)
         except CaptureError:

@@ -18,7 +18,7 @@ import pytest
 
 from msmqwire import capture
 from msmqwire.capture.frames._frame import REASONS
-from msmqwire.capture.options import ReadKeywords, ReadOptions, parse_ports, ports_text
+from msmqwire.capture.options import ReadKeywords, ReadOptions, options_of, parse_ports, ports_text
 from msmqwire.capture.reader import first_time
 from msmqwire.capture.tcp._streams import StreamTable
 from tests.capture import build
@@ -87,7 +87,7 @@ def test_stored_values() -> None:
     assert options.since == 1_709_510_400_000_000_000
     assert options.columns == {"messages": ("label",)}
     assert pickle.loads(pickle.dumps(options)) == options
-    assert hash(options) == hash(ReadOptions.of(options, {"since": options.since}))
+    assert hash(options) == hash(options_of(options, {"since": options.since}))
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import pytest
 from msmqwire import mqcn, mqqb, mqsd
 from msmqwire.columns import WirePacket
 from msmqwire.errors import EncodeError
+from tests.cli.support import run
 
 REQUEST = mqsd.TopologyClientRequest(enterprise_id=UUID(int=1), request_id=UUID(int=2), site_id=UUID(int=3))
 REPLY = mqsd.TopologyServerReply(
@@ -119,3 +120,26 @@ def test_an_unknown_field_is_refused(packet: Any) -> None:
 def test_what_no_sender_may_send_is_refused() -> None:
     with pytest.raises(EncodeError, match=r"(?i)priority"):
         MESSAGE.replace(priority=8)
+
+
+@each_packet
+def test_show_prints_the_byte_map_of_the_command_line(packet: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    whole = mqcn.ChangeNotificationMessage(1, [packet]) if isinstance(packet, mqcn.NotificationUpdate) else packet
+    codec = next(room for room in (mqsd, mqcn, mqqb) if hasattr(room, type(whole).__name__))
+    packet.show()
+    printed = capsys.readouterr().out
+    assert codec.encode(whole).hex() == "".join(line[8:55].replace(" ", "") for line in printed.splitlines()) or (
+        " ..." in printed
+    )
+    _, output, _ = run("decode", "--hex", codec.encode(whole).hex(), "-T", "table")
+    assert printed == output.partition("\n\n")[0] + "\n"
+
+
+def test_show_of_a_ping(capsys: pytest.CaptureFixture[str]) -> None:
+    mqqb.Ping(cookie=7, queue_manager=UUID(int=1)).show()
+    assert [line.split()[-2:] for line in capsys.readouterr().out.splitlines()][2] == ["Ping.Cookie", "7"]
+
+
+def test_a_property_has_the_name_of_its_propid() -> None:
+    assert [each.name for each in UPDATE.properties] == ["PROPID_Q_QMID", "PROPID_Q_QUOTA"]
+    assert mqcn.PropertyValue(1, None).name == "1"

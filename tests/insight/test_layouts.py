@@ -12,9 +12,11 @@ import pytest
 
 from msmqwire import mqcn, mqqb
 from msmqwire.capture import TABLES
+from msmqwire.columns.byte_map import byte_parts, layouts
 from msmqwire.columns.fields import WireField
 from msmqwire.insight.layouts import LAYOUTS, byte_map, guess
 from msmqwire.mqcn.schema import OPERATIONS
+from msmqwire.mqsd import TOPOLOGY
 from msmqwire.properties import PROPID_Q_LABEL
 from tests.cli.support import msmqwire, run
 from tests.vectors import Vector, get, load
@@ -122,9 +124,9 @@ def test_the_last_field_may_be_truncated() -> None:
 
 
 def test_an_expression_that_no_field_has(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(LAYOUTS, "odd", (WireField("Odd", "bytes", size="left[1]"),))
+    monkeypatch.setitem(layouts(TOPOLOGY), "odd", (WireField("Odd", "bytes", size="left[1]"),))
     with pytest.raises(ValueError, match=r"left\[1\] is no expression of a field"):
-        list(byte_map("odd", b"x"))
+        list(byte_parts(TOPOLOGY, "odd", b"x"))
 
 
 @pytest.mark.parametrize("missing", range(4))

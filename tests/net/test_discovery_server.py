@@ -17,7 +17,8 @@ import pytest
 
 from msmqwire.discovery.rates import Rate
 from msmqwire.discovery.server import Refusal
-from msmqwire.net.discovery_server import Address, DiscoveryService, Event, dropped_by_kernel, open_socket
+from msmqwire.net.discovery_server import DiscoveryService, Event, dropped_by_kernel, open_socket
+from msmqwire.net.host_addresses import Address
 from tests.contract.checklist import row
 from tests.discovery.sites import V1, V2, V3, request, server, unlimited
 from tests.net.discovery_services import LOOPBACK, SECONDS, between_datagrams, client, running

@@ -174,7 +174,7 @@ def test_an_offset_that_expands_without_end_is_refused() -> None:
     bomb = following._packed(bytes(LARGEST_STATE + 1))
     assert len(bomb) < 1 << 19
     state = State(b"", b"", False, [], bytes(LARGEST_STATE))
-    saved = base64.b64encode(Checkpoint.of("", 0, 0, state).to_bytes()).decode()
+    saved = base64.b64encode(Checkpoint._of("", 0, 0, state).to_bytes()).decode()
     for offset in ({"passed": bomb, "checkpoint": ""}, {"passed": following._packed(b"{}"), "checkpoint": saved}):
         with pytest.raises(CaptureError, match="above 268435456 bytes"):
             following.Position.from_offset({"file": "", "size": 0, "head": "", "skipped": 0, **offset})

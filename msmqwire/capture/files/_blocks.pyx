@@ -14,7 +14,7 @@ from libc.string cimport memset
 
 from msmqwire.capture.files.window cimport LARGEST_RECORD
 from msmqwire.capture.frames._rows cimport (
-    MOST_ASSEMBLED, MOST_FILES, MOST_PACKETS, MOST_PATHS, SMALLEST_ROW, Lost, Rows
+    MOST_ASSEMBLED, MOST_FILES, MOST_PACKETS, MOST_PATHS, SMALLEST_RECORD, SMALLEST_ROW, Lost, Rows
 )
 from msmqwire.columns._batch cimport Batch, prepare
 from msmqwire.columns._buffer cimport Buffer, allocate
@@ -25,7 +25,7 @@ from msmqwire.wire._transport cimport Transport
 
 import numpy as np
 
-from msmqwire.capture.schema import CAPTURE, FRAMES
+from msmqwire.capture.schema import CAPTURE, FRAMES, RECORDS
 
 if False:  # for type checkers: see stubs.py
     from collections.abc import Iterable
@@ -82,13 +82,14 @@ cdef class Block:
 cdef class Pool:
     """Memory for windows of ``block_size`` bytes and for the columns of their rows, reused when it is free.
 
-    With the ``table`` ``FRAMES`` rows are frames as they were captured.
+    With the ``table`` ``FRAMES`` or ``RECORDS`` rows are frames as they were captured.
     """
     def __init__(self, size_t block_size, columns: Iterable[str] | None, *, table: Table = CAPTURE) -> None:
         self.block_size = block_size
         self.table = table
         self.columns = tuple([column.name for column in table.select(columns)])
-        self.most_rows = FULL_BLOCK + (LARGEST_RECORD + block_size) // SMALLEST_ROW + 1 + MOST_PACKETS
+        smallest = <size_t>SMALLEST_RECORD if table is RECORDS else <size_t>SMALLEST_ROW
+        self.most_rows = FULL_BLOCK + (LARGEST_RECORD + block_size) // smallest + 1 + MOST_PACKETS
         self.windows = []
         self.gathered = []
         self.spans = []
@@ -179,7 +180,9 @@ cdef Rows rows_of(Pool pool, Buffer spans, Batch columns) except *:
     rows.transport = columns.reserve_column("transport", most)
     rows.encapsulation = columns.reserve_column("encapsulation", most)
     rows.stream_offset = <uint64_t*>columns.reserve_column("stream_offset", 8 * most)
-    rows.frames_only = pool.table is FRAMES
+    rows.every_frame = pool.table is RECORDS
+    rows.frames_only = pool.table is FRAMES or rows.every_frame
     rows.link = <uint16_t*>columns.reserve_column("link", 2 * most)
     rows.offset = <uint64_t*>columns.reserve_column("offset", 8 * most)
+    rows.length = <uint32_t*>columns.reserve_column("length", 4 * most)
     return rows

@@ -10,6 +10,12 @@ from msmqwire.capture.stats import CaptureStats
 from msmqwire.capture.tcp._streams import StreamTable
 
 class CapturedFramesReader(FileReader):
+    """The blocks of frames out of any number of files.
+
+    ``runs`` are frames of one file each: its name, their numbers, offsets, times, whether they have one, link types,
+    and their bytes.
+    """
+
     def __init__(
         self,
         runs: Iterable[FrameRun],

@@ -104,7 +104,7 @@ cdef class CapturedFramesReader(FileReader):
         with nogil:
             while self.next < self.copied and streams.waiting == NO_FLOW:
                 frame.data = self.at
-                frame.size = payload_at(&self.frames.table, self.next).size
+                frame.size = frame.original = payload_at(&self.frames.table, self.next).size
                 frame.number = self.numbers[self.next]
                 frame.offset = self.offsets[self.next]
                 frame.time = self.times[self.next]

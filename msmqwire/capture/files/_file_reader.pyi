@@ -9,6 +9,25 @@ from msmqwire.capture.stats import CaptureStats
 from msmqwire.capture.tcp._streams import StreamTable
 
 class FileReader:
+    """The blocks of one file; TCP streams continue from one file to the next, up to the ``last``.
+
+    ``read_into`` takes a writable buffer and returns the number of bytes it put there, 0 at the end; ``selection``
+    chooses the payloads that give rows; ``streams`` are the TCP streams of all files; ``stats`` receives the counts. Of
+    a ``growing`` file the end is not known: reading ends before an incomplete record. The file ends after ``size``
+    bytes, even if it has grown since. While ``ready`` returns true, the next read does not wait for data, and a block
+    with few payloads is filled from several windows; without it a block has the payloads of one window. ``copies``:
+    packets that pcapng numbers are read at each interface, not only at the first.
+
+    Attributes
+    ----------
+    end : int
+        The bytes of the file that were read.
+    place : int
+        Where the next record begins, or the file ended.
+    frames : int
+        The frames that were read.
+    """
+
     name: Final[str]
     end: Final[int]
     def __init__(
@@ -29,6 +48,16 @@ class FileReader:
     ) -> None: ...
     place: Final[int]
     is_empty: Final[bool]
+    """Whether the file, read to its end, is a section without interfaces and packets."""
     frames: Final[int]
-    def next_block(self) -> Block | None: ...
-    def pass_to(self, limit: int) -> bool: ...
+    def next_block(self) -> Block | None:
+        """The next block with rows in it, None at the end of the file."""
+
+    def end_here(self) -> None:
+        """Take the bytes that were read of a growing file for all of it; ``next_block`` has the rows of its end.
+
+        CaptureError if they are no complete file header.
+        """
+
+    def pass_to(self, limit: int) -> bool:
+        """Read up to the first record that begins at ``limit`` or later and drop the rows; false at the end."""

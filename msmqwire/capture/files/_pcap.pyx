@@ -167,6 +167,7 @@ cdef inline Stop walk(
                 break
             stop = MORE
             frame.offset = window.offset + <size_t>(record - window.data)
+            frame.original = number(record + 12, swapped)
             if not columns:
                 frame.time = time_of(record, unit, swapped)  # which a segment keeps, for columns of another part
             if wire_unlikely(not parse_any_frame(&frame, ports, columns, &target, counts, streams)):

@@ -467,6 +467,7 @@ cdef inline Stop walk(
         if taken:
             space = plain_space if frame.link == LINK_ETHERNET else 0
             if wire_unlikely(not parse_plain_udp(&frame, space, ports.udp, columns, &target, counts)):
+                frame.original = number(block + (8 if kind == SIMPLE_PACKET else 24), swapped)
                 if wire_unlikely(not parse_any_frame(&frame, ports, columns, &target, counts, streams)):
                     frame.number -= 1
                     stop = FULL

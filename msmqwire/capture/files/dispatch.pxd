@@ -21,7 +21,7 @@ from msmqwire.capture.frames._rows cimport (
 from msmqwire.capture.tcp._flows cimport Streams
 from msmqwire.capture.tcp._streams cimport says_nothing, take_segment
 from msmqwire.capture.tcp._unread cimport note_unread
-from msmqwire.wire._address cimport IPV4
+from msmqwire.wire._address cimport IPV4, NO_ADDRESS
 from msmqwire.wire.simd cimport wire_unlikely
 from msmqwire.wire._transport cimport Transport
 
@@ -166,14 +166,20 @@ cdef inline bint take_part(
 
 
 cdef inline void take_frame(const Frame* frame, const Ports* ports, Rows* rows, Counts* counts) noexcept nogil:
-    """Add the frame itself as a row, if reassembly elsewhere needs it."""
+    """Add the frame itself as a row, if reassembly elsewhere needs it, or every frame is one."""
     cdef Packet found
     cdef int status = find_packet(frame.data, frame.size, frame.link, ports, &found)
-    if status == FOUND and found.ends.transport == Transport.TCP and says_nothing(&found):
+    cdef bint has_ends = status == PART or is_payload(status, &found)
+    if not has_ends and rows.every_frame:
+        found.ends.family = NO_ADDRESS
+        found.ends.transport = Transport.UNKNOWN
+    if status == FOUND and not rows.every_frame and found.ends.transport == Transport.TCP and says_nothing(&found):
         counts.sums.segments += 1
-    elif status == PART or is_payload(status, &found):
+    elif has_ends or rows.every_frame:
         rows.link[rows.count] = <uint16_t>frame.link
         rows.offset[rows.count] = frame.offset
+        if rows.length != NULL:
+            rows.length[rows.count] = frame.original
         put_row(rows, True, frame, &found.ends, frame.data, frame.size, 0)
     else:
         count_without_row(counts, frame, status, &found)

@@ -1,4 +1,4 @@
-"""Writing captures: payloads in frames as a network would have carried them, in a pcap file with nanosecond times."""
+"""Writing captures: payloads in new frames, in a pcap file; captured frames as they are, in a pcapng file."""
 
 from __future__ import annotations
 
@@ -11,6 +11,12 @@ if TYPE_CHECKING:
     from _typeshed import SupportsWrite
 
 _MAGIC_NANOSECONDS = 0xA1B23C4D
+# Blocks and options of pcapng
+_SECTION, _INTERFACE, _SIMPLE_PACKET, _ENHANCED_PACKET = 0x0A0D0D0A, 1, 3, 6
+_BYTE_ORDER = 0x1A2B3C4D
+_TIME_RESOLUTION, _TIME_OFFSET = 9, 14
+#: Of interfaces for times before 1970, in seconds: the first that 64 bits of nanoseconds have
+_EARLIEST = -9_223_372_037
 _LINK_RAW = 101
 _LARGEST_FRAME = 65535
 _TCP, _UDP = 6, 17
@@ -183,6 +189,75 @@ class CaptureWriter:
         if not is_writable(time):
             raise ValueError(f"a capture has no time of {seconds:,} seconds since 1970")
         self._file.write(struct.pack("<4I", seconds, nanoseconds, len(frame), len(frame) + lost) + frame)
+
+
+class FrameWriter:
+    """Writes captured frames as they are, of any link types, in a pcapng file with nanosecond times.
+
+    Parameters
+    ----------
+    file : binary file object
+        The header of the capture is written to it at once.
+
+    Examples
+    --------
+    >>> import io
+    >>> from msmqwire import capture
+    >>> file = io.BytesIO()
+    >>> writer = FrameWriter(file)
+    >>> writer.frame(1_709_539_200_000_000_000, 1, bytes(60))
+    >>> with capture.open(io.BytesIO(file.getvalue())) as blocks:
+    ...     [len(block) for block in blocks], blocks.stats.frames
+    ([], 1)
+    """
+
+    def __init__(self, file: SupportsWrite[bytes]) -> None:
+        self._file = file
+        self._begin_section()
+
+    def frame(self, time: int | None, link: int, data: bytes, original: int = 0) -> None:
+        """Write a frame.
+
+        Parameters
+        ----------
+        time : int, optional
+            Nanoseconds since 1970, UTC; None if it is unknown.
+        link : int
+            The number of its link type.
+        original : int, optional
+            The bytes that it had before the snapshot length; default: those in ``data``.
+        """
+        padded = data + bytes(-len(data) % 4)
+        if time is None:
+            # Such a block is of the first interface of its section
+            if self._interfaces and next(iter(self._interfaces)) != (link, False):
+                self._begin_section()
+            self._interface(link, early=False)
+            self._block(_SIMPLE_PACKET, struct.pack("<I", len(data)) + padded)
+            return
+        interface = self._interface(link, early=time < 0)
+        stamp = time - _EARLIEST * _SECOND if time < 0 else time
+        sizes = (len(data), max(original, len(data)))
+        header = struct.pack("<5I", interface, stamp >> 32, stamp & 0xFFFFFFFF, *sizes)
+        self._block(_ENHANCED_PACKET, header + padded)
+
+    def _begin_section(self) -> None:
+        self._interfaces: dict[tuple[int, bool], int] = {}
+        self._block(_SECTION, struct.pack("<IHHq", _BYTE_ORDER, 1, 0, -1))
+
+    def _interface(self, link: int, *, early: bool) -> int:
+        """The number of the interface of a link type and of times before 1970 or later ones."""
+        found = self._interfaces.get((link, early))
+        if found is None:
+            found = self._interfaces[link, early] = len(self._interfaces)
+            offset = struct.pack("<HHq", _TIME_OFFSET, 8, _EARLIEST) if early else b""
+            resolution = struct.pack("<HHB3x", _TIME_RESOLUTION, 1, 9)
+            self._block(_INTERFACE, struct.pack("<HHI", link, 0, 0) + resolution + offset + bytes(4))
+        return found
+
+    def _block(self, kind: int, body: bytes) -> None:
+        size = struct.pack("<I", 12 + len(body))
+        self._file.write(struct.pack("<I", kind) + size + body + size)
 
 
 def _ip_header(src: IPv4Address | IPv6Address, dst: IPv4Address | IPv6Address, protocol: int, size: int) -> bytes:

@@ -99,6 +99,7 @@ cdef struct Problem:
 cdef struct Frame:
     const uint8_t* data
     size_t size        # captured bytes
+    uint32_t original  # bytes before the snapshot length; known only where frames themselves are rows
     uint32_t link
     bint timed
     int64_t time

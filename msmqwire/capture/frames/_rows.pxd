@@ -8,13 +8,14 @@ from msmqwire.capture.frames._frame cimport Ends, Frame
 from msmqwire.capture.frames._selection cimport Selection, selects
 from msmqwire.columns._batch cimport DECODED
 from msmqwire.columns.payload_table cimport Span
-from msmqwire.wire._address cimport ADDRESS_FAMILY_AT, ADDRESS_SIZE, IPV4, IPV6
+from msmqwire.wire._address cimport ADDRESS_FAMILY_AT, ADDRESS_SIZE, IPV4, IPV6, NO_ADDRESS
 from msmqwire.wire.cursor cimport load_u16
 from msmqwire.wire.simd cimport wire_bswap16, wire_unlikely
 from msmqwire.wire._transport cimport Transport
 
 cdef enum:
     SMALLEST_ROW = 44  # bytes of a window that a row takes at least: record header 16, IP 20, UDP 8
+    SMALLEST_RECORD = 16  # bytes of a frame without any, in pcap and as a simple packet block
     MOST_PACKETS = 2 * (262144 // 16 + 2)  # rows of streams in a block: as many as the largest frame may complete
     MOST_ASSEMBLED = 1024            # reassembled datagrams in a block
     MOST_FILES = 254                 # files that the rows of a block may come from, beside the one being read
@@ -73,8 +74,10 @@ cdef struct Rows:
     size_t path_count
     # For rows that are frames as they were captured
     bint frames_only       # all rows are such
+    bint every_frame       # also those that reassembly does not need
     uint16_t* link
     uint64_t* offset
+    uint32_t* length
 
 
 cdef inline void keep_memory(Rows* rows, void* memory) noexcept nogil:
@@ -94,6 +97,8 @@ cdef inline void put_address(uint8_t* column, size_t row, const uint8_t* address
     elif family == IPV4:
         memcpy(target, address, 4)
         memset(target + 4, 0, 12)
+    elif family == NO_ADDRESS:
+        memset(target, 0, 16)
     else:
         memcpy(target, address, 10)
         memset(target + 10, 0, 6)

@@ -11,4 +11,11 @@ def decode_connections(
     strict: bool = False,
     columns: Iterable[str] | None = None,
     out: Batch | None = None,
-) -> Batch: ...
+) -> Batch:
+    """The columns of ``CONNECTIONS`` from the records of connections; ``strict`` changes nothing.
+
+    Raises
+    ------
+    ValueError
+        A payload is not such a record: only ``Capture`` makes them.
+    """

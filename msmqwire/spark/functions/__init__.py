@@ -30,9 +30,12 @@ from msmqwire.spark.functions.decoder import Decoder, FunctionMode, GuidFormatte
 from msmqwire.spark.schema import SparkGuid
 
 if TYPE_CHECKING:
-    from msmqwire.columns._guids import GuidOrder
+    from msmqwire.columns.schema import GuidOrder
 
 __all__ = [
+    "Form",
+    "FunctionMode",
+    "SparkGuid",
     "decode_frame",
     "decoder_udf",
     "decoder_udtf",

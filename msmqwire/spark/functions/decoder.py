@@ -28,7 +28,7 @@ from msmqwire.spark.executors import Sent, sent
 from msmqwire.spark.schema import SparkGuid, arrow_schema, convert, spark_columns, struct_type
 
 if TYPE_CHECKING:
-    from msmqwire.columns._guids import GuidOrder
+    from msmqwire.columns.schema import GuidOrder
 
 FunctionMode = Literal["PERMISSIVE", "FAILFAST"]
 FUNCTION_MODES: tuple[FunctionMode, ...] = get_args(FunctionMode)

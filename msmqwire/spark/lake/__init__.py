@@ -29,14 +29,17 @@ from msmqwire.errors import LakeError as LakeError
 
 if TYPE_CHECKING:
     from msmqwire.spark.lake.deleting import delete
-    from msmqwire.spark.lake.maintenance import check, history, optimize, vacuum
+    from msmqwire.spark.lake.maintenance import Run, check, history, optimize, vacuum
     from msmqwire.spark.lake.others import acts
     from msmqwire.spark.lake.reading import read
     from msmqwire.spark.lake.repairing import repair
     from msmqwire.spark.lake.restoring import restore
     from msmqwire.spark.lake.scanning import batches
+    from msmqwire.spark.lake.storage import LakeOptions
 
 __all__ = [
+    "LakeOptions",
+    "Run",
     "acts",
     "batches",
     "check",
@@ -51,6 +54,8 @@ __all__ = [
 
 # Imported on first use: an executor that decodes captures into a folder needs no deltalake, and only read needs pyspark
 _MODULES = {
+    "LakeOptions": "storage",
+    "Run": "maintenance",
     "acts": "others",
     "batches": "scanning",
     "delete": "deleting",

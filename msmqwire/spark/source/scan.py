@@ -24,6 +24,7 @@ from msmqwire.capture import (
 )
 from msmqwire.capture.files.remote import StorageOptions
 from msmqwire.capture.files.sources import Source
+from msmqwire.capture.options import options_of
 from msmqwire.columns.display import payload_shown
 from msmqwire.errors import CaptureError, DecodeError
 from msmqwire.spark.schema import FEW_ROWS, SparkColumn, convert, table_columns
@@ -117,7 +118,7 @@ class Scan:
         options, mode = self.options, self.options.mode
         needed = set() if mode == "PERMISSIVE" else _PLACE
         names = {table: {column.source for column in columns} | needed for table, columns in self.columns.items()}
-        read = ReadOptions.of(
+        read = options_of(
             options.read,
             {"columns": names, "dictionaries": False, "resume": resume, "stop": stop},
         )
