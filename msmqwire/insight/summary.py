@@ -169,5 +169,5 @@ def _batches(source: Any, options: ReadOptions | None) -> Iterator[tuple[str, pa
             yield from source
             return
     options = options or ReadOptions(block_size=LARGE_BLOCK_SIZE)
-    with read_tables(source, options=ReadOptions.of(options, {"columns": COLUMNS, "guid": "binary"})) as reader:
+    with read_tables(source, COLUMNS, ReadOptions.of(options, {"columns": COLUMNS, "guid": "binary"})) as reader:
         yield from reader

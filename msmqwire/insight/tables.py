@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 
-from msmqwire.capture import TABLES, arrow_schema, table_columns
+from msmqwire.capture import ALL_TABLES, TABLES, arrow_schema, table_columns
 from msmqwire.columns.arrow_arrays import booleans, integers
 from msmqwire.columns.plain import plain
 from msmqwire.insight.bodies import executable_kind
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 # pyarrow's stubs do not know functions of arrays and Python values
 pc: Any = pyarrow.compute
 
-#: The view of the rows of all tables: their common columns, after ``in_table``.
+#: The view of the rows of the tables of packets: their common columns, after ``in_table``.
 ALL_ROWS = "all_rows"
-NAMES = (*TABLES, ALL_ROWS)
+NAMES = (*ALL_TABLES, ALL_ROWS)
 MINUTE = 60_000_000_000  # nanoseconds
 
 # Every row has them: the place orders rows by file and frame
@@ -116,6 +116,7 @@ DERIVED: dict[str, dict[str, Derived]] = {
             "the queue manager at the sender: of a ping, or of its side of the connection; not of probes",
         ),
     },
+    "connections": dict(_EVERYWHERE),
 }
 
 
@@ -248,6 +249,10 @@ def _length_fields(batch: pa.RecordBatch, _: Any) -> Any:
     return pc.coalesce(names[1].take(pc.index_in(field, names[0])), field)
 
 
+def _first_times(batch: pa.RecordBatch, _: Any) -> Any:
+    return plain(batch.column("first_time")).cast(pa.timestamp("ns", "UTC")).cast(pa.int64())
+
+
 @dataclass(frozen=True)
 class Computed:
     """A column that code computes from columns whose bytes stay outside of the database.
@@ -308,6 +313,11 @@ COMPUTED: dict[str, dict[str, Computed]] = {
         ),
     },
     "sessions": {},
+    "connections": {
+        "first_time_ns": Computed(
+            "BIGINT", ("first_time",), _first_times, "the time of its first segment, in nanoseconds since 1970"
+        )
+    },
 }  # fmt: skip
 
 

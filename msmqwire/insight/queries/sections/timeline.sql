@@ -5,7 +5,7 @@
 -- about: [rule](#findings) in `detail`. `refusal`: a refused session, or a change notification that no receiver
 -- about: applies. `negative_acknowledgment`: its class. `gap`: bytes of a packet are missing in its stream. `fault`:
 -- about: another fault
--- position: 4
+-- position: 5
 -- count: packets
 WITH happened AS (
     SELECT 'probe' AS event, minute, src, dst, probe AS detail, time_ns, place FROM topology WHERE probe IS NOT NULL
