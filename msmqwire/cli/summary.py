@@ -9,7 +9,9 @@ tables (--table):
                    gaps, faults
   queue_managers   the GUIDs of queue managers, their addresses and names
   queues           who sends to a queue, messages and bytes
-  acknowledgments  acknowledgments by class; negative ones report messages that were not delivered
+  acknowledgments  messages that asked for acknowledgments, and what was answered after how long
+  answers          of a queue: how many asked and were answered, and how soon
+  classes          acknowledgments by class; negative ones report messages that were not delivered
   sessions         packets of each direction of a TCP connection, and missing bytes
   repeated         messages that were sent more than once
   discovery        runs of discovery; requests without an answer have no replies
@@ -91,6 +93,7 @@ def run(options: argparse.Namespace) -> int:
 def _write(options: argparse.Namespace, format: str, summary: Summary) -> None:
     wanted = list(summary.sections)
     found = {name: summary.section(name) for name in wanted}
+    lines = {name: summary.line(name) for name in wanted}
     if format in ("table", "brief"):
         several = summary.files > 1
         found = {name: _for_people(table, files=several, routes=format == "table") for name, table in found.items()}
@@ -104,6 +107,8 @@ def _write(options: argparse.Namespace, format: str, summary: Summary) -> None:
             for name, table in found.items():
                 write_table(format, sink, table.schema, table.to_batches(), table="" if options.table else name)
     for name in wanted:
+        if lines[name] and not options.quiet:
+            say(f"{name}: {lines[name]}")
         groups, rows = summary.omitted(name)
         if groups and not options.quiet:
             say(f"{name}: {counted(groups, 'row')} left out, which {counted(rows, 'packet')} belong to")

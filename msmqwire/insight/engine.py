@@ -12,9 +12,17 @@ import pyarrow as pa
 from msmqwire.capture import TABLES
 from msmqwire.columns.plain import plain
 from msmqwire.insight.database import Database, OutOfMemoryError, QueryError, SqlError, Statement, parse
-from msmqwire.insight.query_files import Query
+from msmqwire.insight.query_files import VIEWS, Query
 from msmqwire.insight.sql_functions import FUNCTIONS, MOST_FRAMES, ONE_PLACE, macros
-from msmqwire.insight.tables import ALL_ROWS, NAMES, StoredTable, columns_of, places_as_frames, wanted_columns
+from msmqwire.insight.tables import (
+    ALL_ROWS,
+    NAMES,
+    StoredTable,
+    columns_of,
+    places_as_frames,
+    views_of,
+    wanted_columns,
+)
 
 #: The memory of DuckDB; rows beyond it go to temporary files.
 _MEMORY = "192MB"
@@ -90,13 +98,16 @@ class Engine:
         wanted: dict[str, set[str]] = {table: set(common) for table in TABLES if common}
         common = set(common)
         queries = tuple(queries)
+        views: dict[str, Statement] = {}
         for query in queries:
             statement = checked(query)
             for table, names in wanted_columns(statement).items():
                 wanted.setdefault(table, set()).update(names)
-            if ALL_ROWS in {each.text.lower() for each in statement.tables}:
-                known = set(columns_of(ALL_ROWS))
-                common |= known if ALL_ROWS in statement.stars else known & statement.columns
+            views |= views_of(statement)
+            for each in (statement, *views_of(statement).values()):
+                if ALL_ROWS in {name.text.lower() for name in each.tables}:
+                    known = set(columns_of(ALL_ROWS))
+                    common |= known if ALL_ROWS in each.stars else known & each.columns
         self._expected = tuple(expected)
         # Threads that store rows wait for each other
         self._database = Database(memory=_MEMORY, threads=1, locked=False)
@@ -114,6 +125,8 @@ class Engine:
         if common:
             self._database.execute(_all_rows(common))
         self._set_macros()
+        for name in views:
+            self._database.execute(f"CREATE VIEW {name} AS {VIEWS[name].text}")
         self.results = {query.name: self._describe(query) for query in queries}
 
     def _describe(self, query: Query) -> tuple[str, ...]:
@@ -242,7 +255,8 @@ class Engine:
             if field.name == "frames" and pa.types.is_list(kind):
                 column = places_as_frames(column, list(self._files), MOST_FRAMES).cast(FRAMES)
             elif pa.types.is_integer(kind) or (pa.types.is_decimal(kind) and kind.scale == 0):
-                column = column.cast(pa.int64())
+                # Identifiers of 64 bits are unsigned
+                column = column if kind == pa.uint64() else column.cast(pa.int64())
                 column = column.cast(_TIME) if field.name in TIMES else column
             elif pa.types.is_timestamp(kind):
                 column = column.cast(_TIME)

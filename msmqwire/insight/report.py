@@ -48,7 +48,9 @@ _TITLES = {
     "hosts": "Hosts and roles",
     "queue_managers": "Queue managers",
     "queues": "Queues and their senders",
-    "acknowledgments": "Acknowledgments",
+    "acknowledgments": "Messages that asked for acknowledgments",
+    "answers": "How soon messages were acknowledged",
+    "classes": "Acknowledgments by class",
     "sessions": "Sessions",
     "repeated": "Messages sent more than once",
     "discovery": "Discovery",
@@ -231,7 +233,7 @@ def _meaning_of_class(acknowledgment: dict[str, Any]) -> str:
     return MEANINGS.get(acknowledgment["class"], "")
 
 
-_MEANINGS = {"problems": _meaning_of_problem, "acknowledgments": _meaning_of_class}
+_MEANINGS = {"problems": _meaning_of_problem, "classes": _meaning_of_class}
 
 
 def _table(caption: str, names: Iterable[str], rows: Sequence[Sequence[Any]]) -> ElementTree.Element:

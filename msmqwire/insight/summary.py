@@ -125,6 +125,10 @@ class Summary:
         """The rows of a section that were left out because of its limit, and the packets that they counted."""
         return self._result(name)[1:]
 
+    def line(self, name: str) -> str | None:
+        """What a section says in one line; None if it has no rows, or no such line."""
+        return self.sections[name].line(self.section(name))
+
     @property
     def files(self) -> int:
         """The number of files of the rows."""

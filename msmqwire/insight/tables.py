@@ -18,6 +18,7 @@ from msmqwire.columns.plain import plain
 from msmqwire.insight.bodies import executable_kind
 from msmqwire.insight.database import Statement, parse
 from msmqwire.insight.protocols import protocol_of
+from msmqwire.insight.query_files import VIEWS
 from msmqwire.mqqb.message.readable import DOTNET_HEADER
 from msmqwire.mqqb.schema import MESSAGES
 from msmqwire.properties import PROPID_Q_PATHNAME, PROPID_Q_QMID, PROPID_QM_PATHNAME
@@ -32,7 +33,7 @@ pc: Any = pyarrow.compute
 
 #: The view of the rows of the tables of packets: their common columns, after ``in_table``.
 ALL_ROWS = "all_rows"
-NAMES = (*ALL_TABLES, ALL_ROWS)
+NAMES = (*ALL_TABLES, ALL_ROWS, *VIEWS)
 MINUTE = 60_000_000_000  # nanoseconds
 
 # Every row has them: the place orders rows by file and frame
@@ -40,6 +41,9 @@ _STORED = ("file", "frame", "place", "time_ns")
 _COMMON = ("src", "src_port", "dst", "dst_port", "fault", "violations")
 # Their bytes stay outside of the database
 _BYTES = frozenset({"body", "compound_body", "unrecognized", "properties", "extension_data"})
+
+# Of 64 bits, which are no quantity
+_SEQUENCES = frozenset({"tx_sequence_id", "acknowledged_tx_sequence_id"})
 
 # The packet of [MS-MQQB] 4.1
 PRINTED_CLIENT = "557358d1-9150-9595-4997-b6e611ea26c6"
@@ -330,10 +334,29 @@ def columns_of(table: str) -> dict[str, str]:
     return {**own, "place": "", "time_ns": "", **{name: each.about for name, each in derived.items()}}
 
 
+def views_of(statement: Statement) -> dict[str, Statement]:
+    """Return the views that a statement names, each after those that it names itself."""
+    found: dict[str, Statement] = {}
+    for name in {each.text.lower(): None for each in statement.tables}:
+        if name in VIEWS:
+            view = parse(VIEWS[name].text)
+            assert view is not None
+            found |= {**views_of(view), name: view}
+    return found
+
+
 def wanted_columns(statement: Statement) -> dict[str, set[str]]:
-    """Return the columns of each table that a statement names."""
+    """Return the columns of each table that a statement, and the views that it names, name."""
     wanted: dict[str, set[str]] = {}
-    for name in {each.text.lower() for each in statement.tables}:
+    for each in (statement, *views_of(statement).values()):
+        for table, names in _named_columns(each).items():
+            wanted.setdefault(table, set()).update(names)
+    return wanted
+
+
+def _named_columns(statement: Statement) -> dict[str, set[str]]:
+    wanted: dict[str, set[str]] = {}
+    for name in {each.text.lower() for each in statement.tables} - VIEWS.keys():
         known = columns_of(name)
         found = set(known) if name in statement.stars else set(known) & statement.columns
         for table in TABLES if name == ALL_ROWS else (name,):
@@ -387,6 +410,7 @@ class StoredTable:
         schema = arrow_schema(name, own, guid="uuid", dictionaries=False)
         self.types = {"file": "VARCHAR", "frame": "BIGINT", "place": "BIGINT", "time_ns": "BIGINT"}
         self.types |= {column: _duckdb_type(schema.field(column).type) for column in own}
+        self.types |= dict.fromkeys(_SEQUENCES.intersection(own), "UBIGINT")
         self.types |= {column: each.type for column, each in self._computed.items()}
         self._last_place = -1
         #: The most rows that may have one place.

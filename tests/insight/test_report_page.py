@@ -162,7 +162,7 @@ def test_faults_violations_and_classes_have_their_meanings() -> None:
     assert heads[-1] == "meaning"
     assert {row[2][0]: bool(row[-1][0]) for row in rows} == {"bad_count": True, "mask_nonzero_on_ip": True}
     assert "the broken rule" in next(row[-1][0] for row in rows if row[2][0] == "mask_nonzero_on_ip")
-    heads, (row,) = found.table("acknowledgments")
+    heads, (row,) = found.table("classes")
     assert heads[-1] == "meaning"
     assert row[-1][0]
 

@@ -11,6 +11,7 @@ import pytest
 
 from msmqwire.capture.table_rows import arrow_schema
 from msmqwire.insight import COLUMNS, SECTIONS, Summary, summarize
+from msmqwire.mqqb.message.classes import MESSAGE_CLASSES
 from msmqwire.properties import PROPID_Q_PATHNAME, PROPID_Q_QMID, PROPID_QM_PATHNAME, PROPID_QM_SITE_ID
 from tests.insight.captures import FIRST, SECOND, THIRD, WRITER, datagram, message, stream, vector, write
 
@@ -166,9 +167,146 @@ def test_the_side_at_port_1801_is_the_server() -> None:
 def test_classes_from_0x8000_are_negative() -> None:
     classes = (0, 1, 0x7FFF, 0x8000, 0x8001)
     found = summary_of("messages", *({"message_class": each, "message_class_name": hex(each)} for each in classes))
-    assert sorted(rows_of(found, "acknowledgments", "code", "negative")) == [
+    assert sorted(rows_of(found, "classes", "code", "negative")) == [
         (1, False), (0x7FFF, False), (0x8000, True), (0x8001, True),
     ]  # fmt: skip
+
+
+ADMIN = {"kind": "user_message", "admin_queue": "a"}
+MS = 1_000_000
+
+
+def transactional(number: int, sequence: int = 1 << 63, **changes: Any) -> dict[str, Any]:
+    return {
+        "kind": "user_message", "message_id": 100 + number, "tx_sequence_id": sequence, "tx_sequence_number": number,
+        "previous_tx_sequence_number": number - 1, "final_ack_required": False, "negative_source_journaling": False,
+        "positive_source_journaling": False, "properties_flags": 0, **changes,
+    }  # fmt: skip
+
+
+def order_ack(number: int, sequence: int = 1 << 63, **changes: Any) -> dict[str, Any]:
+    return {
+        "kind": "order_ack", "src": "10.0.0.2", "dst": "10.0.0.1", "source_queue_manager": SECOND, "message_class": 255,
+        "queue_manager_address": FIRST, "acknowledged_tx_sequence_id": sequence,
+        "acknowledged_tx_sequence_number": number, "message_class_name": "order_ack", **changes,
+    }  # fmt: skip
+
+
+def answer(class_: int, message_id: int, **changes: Any) -> dict[str, Any]:
+    return {
+        "kind": "user_message", "src": "10.0.0.2", "dst": "10.0.0.1", "source_queue_manager": SECOND,
+        "message_class": class_, "message_class_name": MESSAGE_CLASSES[class_], "correlation_guid": FIRST,
+        "correlation_ordinal": message_id, "properties_flags": 0, **changes,
+    }  # fmt: skip
+
+
+def test_messages_that_asked_for_acknowledgments_have_their_answers() -> None:
+    found = summary_of(
+        "messages",
+        {**ADMIN, "message_id": 1, "properties_flags": 3, "time": 0},
+        {**ADMIN, "message_id": 2, "properties_flags": 12, "time": 0},
+        {**ADMIN, "message_id": 3, "properties_flags": 5, "time": 5 * MS},
+        {**ADMIN, "message_id": 4, "properties_flags": 15, "time": 0},
+        {**ADMIN, "message_id": 5, "properties_flags": 12, "time": 0},
+        # Without an administration queue, or without a flag, nothing is asked for
+        {"kind": "user_message", "message_id": 6, "properties_flags": 15},
+        {**ADMIN, "message_id": 7, "properties_flags": 0},
+        # An acknowledgment asks for none
+        answer(2, 1, properties_flags=15, admin_queue="a", time=2 * MS),
+        answer(2, 1, time=3 * MS),
+        answer(0x4000, 1, time=MS * 9 // 2),
+        answer(0x8003, 5, time=MS),
+        # A message of an application may have any correlation
+        answer(0, 3, time=9 * MS),
+        answer(2, 3, correlation_guid=THIRD, time=9 * MS),
+        answer(0x4000, 4, time=-1),
+        # The route of a message is reported, which does not acknowledge it
+        answer(1, 3, time=9 * MS),
+    )
+    columns = ("message_id", "asked", "answered", "answers", "negative", "reached_ms", "received_ms", "negative_ms")
+    positive = ["positive_arrival_ack", "positive_receive_ack"]
+    negative = ["negative_arrival_ack", "negative_receive_ack"]
+    assert rows_of(found, "acknowledgments", *columns) == [
+        (1, positive, True, ["ack_reach_queue", "ack_receive"], None, 2.0, 4.5, None),
+        # No news is good news
+        (2, negative, None, [], None, None, None, None),
+        (3, [positive[0], negative[0]], False, [], None, None, None, None),
+        # Answered before a copy of it was captured
+        (4, positive + negative, True, ["ack_receive"], None, None, None, None),
+        (5, negative, True, [], "nack_q_exceed_quota", None, None, 1.0),
+    ]
+    # What has no answer is first
+    assert found.section("acknowledgments")["message_id"].to_pylist() == [3, 1, 4, 5, 2]
+    assert found.line("answers") == "5 asked for acknowledgments, 1 never answered in these captures"
+    assert found.line("acknowledgments") is None
+    assert Summary().line("answers") is None
+
+
+def test_an_order_ack_answers_its_number_and_those_before_it() -> None:
+    other = 1 << 62
+    found = summary_of(
+        "messages",
+        *(transactional(number, time=number * MS) for number in (1, 2, 3, 4)),
+        # Sent again on another session and address, then the last one
+        transactional(3, time=8 * MS, src="10.0.0.9", src_port=4001),
+        transactional(1, other, message_id=201, time=0),
+        transactional(2, other, message_id=202, time=0, final_ack_required=True),
+        # To a direct name no queue manager is named
+        order_ack(2, time=10 * MS, queue_manager_address=NOBODY),
+        order_ack(1, time=5 * MS),
+        order_ack(3, time=20 * MS, dst="10.0.0.9"),
+        # Another queue manager
+        order_ack(9, other, time=MS, queue_manager_address=THIRD),
+        {
+            **order_ack(2, other, time=7 * MS), "kind": "final_ack", "message_class": 0xC001,
+            "message_class_name": "nack_q_purged", "acknowledged_source_queue_manager": FIRST,
+            "acknowledged_message_id": 202,
+        },
+    )  # fmt: skip
+    columns = ("message_id", "sequence", "number", "previous_number", "answered", "ordered_ms", "negative", "copies")
+    assert rows_of(found, "acknowledgments", *columns) == [
+        (101, 1 << 63, 1, 0, True, 4.0, None, 1),
+        (102, 1 << 63, 2, 1, True, 8.0, None, 1),
+        (103, 1 << 63, 3, 2, True, 17.0, None, 1),
+        (104, 1 << 63, 4, 3, False, None, None, 1),
+        (201, other, 1, 0, False, None, None, 1),
+        (202, other, 2, 1, True, None, "nack_q_purged", 1),
+    ]
+    asked = {row[0]: row[1] for row in rows_of(found, "acknowledgments", "message_id", "asked")}
+    assert (asked[104], asked[202]) == (["order_ack"], ["order_ack", "final_ack"])
+
+
+def test_the_end_of_a_capture_has_answers_without_messages() -> None:
+    """The messages were sent before the capture began."""
+    found = summary_of("messages", answer(2, 1, time=0), order_ack(5, time=1), transactional(5, time=2))
+    assert rows_of(found, "acknowledgments", "number", "answered", "ordered_ms") == [(5, True, None)]
+    untimed = summary_of("messages", transactional(1, time=None), order_ack(1, time=None))
+    assert rows_of(untimed, "acknowledgments", "answered", "ordered_ms") == [(True, None)]
+
+
+def test_copies_are_those_of_one_host_to_another() -> None:
+    """A router sends each message once more."""
+    asks = {**ADMIN, "message_id": 1, "properties_flags": 1}
+    found = summary_of(
+        "messages", {**asks, "time": 0}, {**asks, "time": 5}, {**asks, "src": "10.0.0.2", "dst": "10.0.0.3", "time": 9}
+    )
+    assert rows_of(found, "acknowledgments", "src", "dst", "copies") == [("10.0.0.1", "10.0.0.2", 2)]
+    assert rows_of(found, "answers", "asked", "repeated") == [(1, 1)]
+
+
+def test_quantiles_are_those_of_the_first_acknowledgments() -> None:
+    summary = Summary()
+    for number in range(1, 101):
+        add_to(summary, "messages", {**ADMIN, "message_id": number, "properties_flags": 1, "time": 0})
+        add_to(summary, "messages", answer(2, number, time=number * MS), answer(2, number, time=number * MS + 7))
+    add_to(summary, "messages", {**ADMIN, "message_id": 999, "properties_flags": 3, "time": 0})
+    add_to(summary, "messages", {**ADMIN, "message_id": 998, "properties_flags": 3, "destination_queue": "Q"})
+    columns = ("asked", "answered", "unanswered", "fastest_ms", "median_ms", "p90_ms", "p99_ms", "slowest_ms")
+    assert rows_of(summary, "answers", "queue", *columns) == [
+        ("Q", 1, 0, 1, None, None, None, None, None),
+        ("q", 101, 100, 1, 1.0, 50.0, 90.0, 99.0, 100.0),
+    ]
+    assert summary.line("answers") == "102 asked for acknowledgments, 2 never answered in these captures"
 
 
 def test_bytes_of_a_session_count_the_session_header_of_a_message() -> None:

@@ -96,6 +96,20 @@ SQL: dict[str, tuple[tuple[str, ...], str, str]] = {
         "FROM messages WHERE destination_queue IS NOT NULL GROUP BY ALL",
     ),
     "acknowledgments": (
+        ("queue", "src", "dst", "message_id", "sequence", "number", "answered", "copies", "first_seen"),
+        "true",
+        "SELECT any_value(destination_queue), arg_min(src, time), arg_min(dst, time), message_id, "
+        "any_value(tx_sequence_id), any_value(tx_sequence_number), any_value(tx_sequence_number) <= (SELECT "
+        "max(acknowledged_tx_sequence_number) FROM messages), count(*), min(time) FROM messages "
+        "WHERE tx_sequence_number IS NOT NULL GROUP BY source_queue_manager, message_id",
+    ),
+    "answers": (
+        ("queue", "asked", "median_ms IS NOT NULL"),
+        "true",
+        "SELECT destination_queue, count(DISTINCT message_id), true FROM messages WHERE tx_sequence_number IS NOT NULL "
+        "GROUP BY ALL",
+    ),
+    "classes": (
         ("code", "class", "sender", "messages", "first_seen", "last_seen"),
         "true",
         "SELECT message_class, message_class_name, src, count(*), min(time), max(time) FROM messages "
@@ -201,7 +215,7 @@ def test_roles_and_names(busy: Path) -> None:
     assert found == (["queue_manager", "router"], ["message", "forwarded message"])
     # A router is not at the address of the queue manager whose message it forwards
     assert (str(FIRST), "10.0.0.5") not in rows(summary, "queue_managers", "queue_manager", "address")
-    assert sum(count for negative, count in rows(summary, "acknowledgments", "negative", "messages") if negative) == 15
+    assert sum(count for negative, count in rows(summary, "classes", "negative", "messages") if negative) == 15
 
 
 def test_who_tried_to_connect(tmp_path: Path) -> None:
@@ -377,7 +391,7 @@ def test_a_summary_is_shown_on_a_screen() -> None:
     assert shown[0] == "<Summary of 3 files"
     assert "  5 rows of messages" in shown
     assert "  section hosts: 7 rows" in shown
-    assert "  section acknowledgments: 1 row" in shown
+    assert "  section classes: 1 row" in shown
     assert len(shown) < 24
 
 

@@ -1,6 +1,6 @@
 -- title: faults and violations, by rule
 -- about: a fault or a violation, by rule and sender
--- position: 13
+-- position: 15
 -- count: rows
 WITH found AS (
     SELECT
