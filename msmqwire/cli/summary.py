@@ -2,7 +2,7 @@
 
 tables (--table):
   totals           rows and faults of each table and file
-  hosts            an address: its roles (client, directory_server, queue_manager, router, scanner), their evidence
+  hosts            an address: its roles (client, directory_server, queue_manager, router, scanner, receiver)
   conversations    who sends what to whom: messages, bytes, queues
   connections      who tried to connect to whom, and what became of it
   timeline         in the order of time: first messages of hosts, probes, refusals, negative acknowledgments,

@@ -134,6 +134,7 @@ def test_a_message_with_hops_came_through_a_router() -> None:
     )
     assert rows_of(found, "hosts", "address", "roles", "evidence", "packets") == [
         ("10.0.0.1", ["queue_manager"], ["message"], 1),
+        ("10.0.0.2", ["receiver"], ["received message"], 2),
         ("10.0.0.7", ["queue_manager", "router"], ["message", "forwarded message"], 1),
     ]
     assert rows_of(found, "queue_managers", "queue_manager", "address") == [(str(FIRST), "10.0.0.1")]
@@ -357,7 +358,7 @@ def test_discovery_has_the_packets_that_are_decoded() -> None:
 
 
 def test_records_have_times_to_the_microsecond() -> None:
-    (row,) = summary_of("messages", {"time": 1_234_567_891}).records("hosts")
+    (row,) = summary_of("sessions", {"time": 1_234_567_891}).records("hosts")
     assert row["first_seen"].isoformat() == "1970-01-01T00:00:01.234567+00:00"
 
 
@@ -365,7 +366,9 @@ def test_the_first_file_is_first_though_its_rows_wait_longer() -> None:
     summary = Summary()
     add_to(summary, "sessions", {"file": "a.pcap"})
     add_to(summary, "messages", *[{"file": "b.pcap"}] * 32_768)
-    assert [row["frames"][0]["file"] for row in summary.records("hosts")] == ["a.pcap"]
+    assert {row["address"]: row["frames"][0]["file"] for row in summary.records("hosts")} == {
+        "10.0.0.1": "a.pcap", "10.0.0.2": "b.pcap",
+    }  # fmt: skip
 
 
 def test_a_message_is_repeated_if_it_is_there_twice() -> None:
@@ -381,8 +384,39 @@ def test_a_host_has_the_roles_of_all_its_packets() -> None:
     add_to(summary, "messages", {"fault": {"code": "truncated", "field": "Queue", "offset": 1}})
     roles = ["client", "directory_server", "queue_manager"]
     evidence = ["discovery request", "discovery reply", "change notification", "ping", "session_ack"]
-    # A change notification is counted with the message that has it
-    assert rows_of(summary, "hosts", "address", "roles", "evidence", "packets") == [("10.0.0.1", roles, evidence, 5)]
+    # A change notification is counted with the message that has it; a fault shows no role
+    assert rows_of(summary, "hosts", "address", "roles", "evidence", "packets") == [
+        ("10.0.0.1", roles, [*evidence, "malformed packet"], 6)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("code", "evidence"),
+    [("incomplete", "incomplete packet"), ("bad_signature", "other bytes"), ("bad_size", "malformed packet")],
+)
+def test_a_host_is_there_that_sent_only_packets_with_faults(code: str, evidence: str) -> None:
+    summary = summary_of("messages", {"fault": {"code": code, "field": "x", "offset": 1}})
+    assert rows_of(summary, "hosts", "address", "roles", "evidence", "packets") == [("10.0.0.1", [], [evidence], 1)]
+
+
+def test_an_address_that_messages_were_sent_to_is_a_receiver() -> None:
+    summary = summary_of(
+        "messages",
+        {"dst": "10.0.0.3", "time": 5},
+        {"dst": "10.0.0.3", "time": 7},
+        {"dst": "10.0.0.3", "time": 8, "src": "10.0.0.4"},
+        # An acknowledgment goes to the sender, which receives no messages of applications for it
+        {"dst": "10.0.0.1", "src": "10.0.0.3", "message_class": 2},
+        {"dst": "10.0.0.5", "fault": {"code": "incomplete", "field": "x", "offset": 1}},
+    )
+    add_to(summary, "sessions", {"kind": "session_ack", "src": "10.0.0.6", "dst": "10.0.0.1"})
+    hosts = {row["address"]: row for row in summary.records("hosts")}
+    assert {address: row["roles"] for address, row in hosts.items()} == {
+        "10.0.0.1": ["queue_manager"], "10.0.0.3": ["queue_manager", "receiver"], "10.0.0.4": ["queue_manager"],
+        "10.0.0.6": ["queue_manager"],
+    }  # fmt: skip
+    assert (hosts["10.0.0.3"]["packets"], hosts["10.0.0.3"]["last_seen"].microsecond) == (4, 0)
+    assert [each["frame"] for each in hosts["10.0.0.3"]["frames"]] == [1, 3, 4]
 
 
 def test_a_conversation_has_what_one_host_sends_to_another() -> None:
@@ -459,7 +493,7 @@ def test_a_host_that_sent_a_valid_message_of_metasploit_is_a_scanner(
     probe = {"label": "poc", "destination_queue": "DIRECT=HTTP://host/msmq/private$/queuejumper", **changes}
     summary = summary_of("messages", probe, {"src": "10.0.0.5", "label": "poc", "source_queue_manager": SECOND})
     found = dict(rows_of(summary, "hosts", "address", "roles"))
-    assert found == {"10.0.0.1": roles, "10.0.0.5": ["queue_manager"]}
+    assert found == {"10.0.0.1": roles, "10.0.0.5": ["queue_manager"], "10.0.0.2": ["receiver"]}
     shown = [("10.0.0.1",)] * (roles == ["queue_manager"])
     assert rows_of(summary, "queue_managers", "address") == [*shown, ("10.0.0.5",)]
     events = rows_of(summary, "timeline", "event", "src", "detail")

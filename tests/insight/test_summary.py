@@ -55,9 +55,14 @@ SQL: dict[str, tuple[tuple[str, ...], str, str]] = {
     "hosts": (
         ("address", "roles", "evidence", "packets"),
         "true",
-        "SELECT src, list_sort(list_distinct(list(role))), [e FOR e IN ['discovery request', 'discovery reply', "
+        "SELECT src, [r FOR r IN ['client', 'directory_server', 'queue_manager', 'router', 'receiver'] "
+        "IF list_contains(list(role), r)], [e FOR e IN ['discovery request', 'discovery reply', "
         "'change notification', 'message', 'forwarded message', 'ping', 'establish_connection', "
-        "'connection_parameters', 'session_ack'] IF list_contains(list(evidence), e)], sum(packets)::BIGINT FROM ("
+        "'connection_parameters', 'session_ack', 'received message', 'malformed packet'] "
+        "IF list_contains(list(evidence), e)], sum(packets)::BIGINT FROM ("
+        "SELECT dst AS src, 'receiver' AS role, 'received message' AS evidence, 1 AS packets FROM messages "
+        "WHERE fault IS NULL AND message_class = 0 "
+        "UNION ALL SELECT src, NULL, 'malformed packet', 1 FROM topology WHERE fault IS NOT NULL UNION ALL "
         "SELECT src, 'queue_manager' AS role, 'message' AS evidence, 1 AS packets FROM messages WHERE fault IS NULL "
         "UNION ALL SELECT src, 'router', 'forwarded message', 0 FROM messages WHERE hop_count > 0 "
         "UNION ALL SELECT src, CASE type WHEN 'request' THEN 'client' ELSE 'directory_server' END, "
@@ -205,7 +210,7 @@ def test_the_examples_in_full() -> None:
         ("10.20.1.25", "delete", True, 1),
         ("10.20.1.10", "change", True, 1),
     ]
-    assert ("10.20.1.25", ["client", "queue_manager"]) in rows(summary, "hosts", "address", "roles")
+    assert ("10.20.1.25", ["client", "queue_manager", "receiver"]) in rows(summary, "hosts", "address", "roles")
     assert not any(missing for (missing,) in rows(summary, "sessions", "missing_bytes"))
 
 
