@@ -14,10 +14,10 @@ from msmqwire.capture import ALL_TABLES, CAPTURE
 from msmqwire.columns.schema import FAULT, GUID, Column, DataType, ListOf, StructOf, Table
 from msmqwire.discovery import client as discovery
 from msmqwire.formatname.schema import FORMAT_NAMES
-from msmqwire.insight.query_files import SECTIONS, VIEWS, Query
+from msmqwire.insight.query_files import SECTIONS, VIEW_FILES, Query
 from msmqwire.insight.rules import RULES as DETECTED
 from msmqwire.insight.sql_functions import FUNCTIONS
-from msmqwire.insight.tables import NAMES, columns_of
+from msmqwire.insight.tables import NAMES, VIEWS, columns_of
 from msmqwire.mqqb._packet import READABLE, SESSION_READABLE
 from msmqwire.mqqb.groups import GROUPS, MESSAGE_DEFAULTS, NAMED, SESSION_DEFAULTS
 from msmqwire.mqqb.rules import RULES
@@ -487,7 +487,7 @@ def pages() -> dict[Path, str]:
     insight = HERE / "insight.md"
     answers = filled(insight.read_text("utf-8"), "sections", queries("| Table | A row is |", SECTIONS.values()))
     answers = filled(answers, "rules of detect", queries("| Rule | Severity | What it means |", DETECTED))
-    answers = filled(answers, "views", queries("| Table | A row is |", VIEWS.values()))
+    answers = filled(answers, "views", queries("| Table | A row is |", VIEW_FILES.values()))
     performance = (HERE / "performance.md").read_text("utf-8")
     return {
         readme: filled(readme.read_text("utf-8"), "figures", speed(performance)),

@@ -5,8 +5,8 @@ tables (--table):
   hosts            an address: its roles (client, directory_server, queue_manager, router, scanner, receiver)
   conversations    who sends what to whom: messages, bytes, queues
   connections      who tried to connect to whom, and what became of it
-  timeline         in the order of time: first messages of hosts, probes, refusals, negative acknowledgments,
-                   gaps, faults
+  timeline         in the order of time: first messages to queues, findings, refusals, negative
+                   acknowledgments, gaps, faults
   queue_managers   the GUIDs of queue managers, their addresses and names
   queues           who sends to a queue, messages and bytes
   acknowledgments  messages that asked for acknowledgments, and what was answered after how long
@@ -70,6 +70,7 @@ def run(options: argparse.Namespace) -> int:
     """Summarize; the exit status."""
     optional("pyarrow", "msmqwire summary")
     optional("duckdb", "msmqwire summary")
+    from msmqwire.insight.findings import CapturedRows
     from msmqwire.insight.query_files import SECTIONS, read_sections
     from msmqwire.insight.summary import Summary
 
@@ -82,7 +83,8 @@ def run(options: argparse.Namespace) -> int:
     if options.table is not None:
         sections = {options.table: sections[options.table]}
     summary = Summary(sections=sections, threads=options.jobs or usable_cores())
-    with Inputs(options).rows(summary.columns) as (rows, counts):
+    columns = summary.columns
+    with Inputs(options).rows(columns, lambda names, how: CapturedRows(names, how, columns)) as (rows, counts):
         for table, batch in rows:
             summary.add(table, batch)
     status = report(*counts(), quiet=options.quiet)

@@ -12,11 +12,12 @@ import pyarrow as pa
 from msmqwire.capture import TABLES
 from msmqwire.columns.plain import plain
 from msmqwire.insight.database import Database, OutOfMemoryError, QueryError, SqlError, Statement, parse
-from msmqwire.insight.query_files import VIEWS, Query
+from msmqwire.insight.query_files import Query
 from msmqwire.insight.sql_functions import FUNCTIONS, MOST_FRAMES, ONE_PLACE, macros
 from msmqwire.insight.tables import (
     ALL_ROWS,
     NAMES,
+    VIEWS,
     StoredTable,
     columns_of,
     places_as_frames,
@@ -126,7 +127,7 @@ class Engine:
             self._database.execute(_all_rows(common))
         self._set_macros()
         for name in views:
-            self._database.execute(f"CREATE VIEW {name} AS {VIEWS[name].text}")
+            self._database.execute(f"CREATE VIEW {name} AS {VIEWS[name]}")
         self.results = {query.name: self._describe(query) for query in queries}
 
     def _describe(self, query: Query) -> tuple[str, ...]:

@@ -183,7 +183,7 @@ def sections() -> Mapping[str, Section]:
 RULES_FOLDER = _FOLDER / "rules"
 #: The tables of a summary, by their names.
 SECTIONS: Mapping[str, Section] = sections()
-#: The tables that are queries over others, by their names.
-VIEWS: Mapping[str, Query] = MappingProxyType(
+#: The files of tables that are queries over others, by their names.
+VIEW_FILES: Mapping[str, Query] = MappingProxyType(
     {query.name: query for query in read_queries(_FOLDER / "views", ("title", "about"), ("title", "about"))}
 )

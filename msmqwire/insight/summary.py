@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from msmqwire.capture import ReadOptions, read_tables
-from msmqwire.capture.options import LARGE_BLOCK_SIZE
+from msmqwire.capture import ReadOptions
 from msmqwire.columns.plain import records
 from msmqwire.errors import counted
 from msmqwire.insight.engine import Engine, columns_needed
+from msmqwire.insight.findings import CapturedRows
 from msmqwire.insight.query_files import SECTIONS, Section
 
 if TYPE_CHECKING:
@@ -172,6 +172,5 @@ def _batches(source: Any, options: ReadOptions | None) -> Iterator[tuple[str, pa
                 raise ValueError("options are for captures; other rows are summarized as they are")
             yield from source
             return
-    options = options or ReadOptions(block_size=LARGE_BLOCK_SIZE)
-    with read_tables(source, COLUMNS, ReadOptions.of(options, {"columns": COLUMNS, "guid": "binary"})) as reader:
+    with CapturedRows(source, options, COLUMNS) as reader:
         yield from reader

@@ -18,7 +18,9 @@ from msmqwire.columns.plain import plain
 from msmqwire.insight.bodies import executable_kind
 from msmqwire.insight.database import Statement, parse
 from msmqwire.insight.protocols import protocol_of
-from msmqwire.insight.query_files import VIEWS
+from msmqwire.insight.query_files import VIEW_FILES
+from msmqwire.insight.rules import RULES
+from msmqwire.mqqb.message.classes import MEANINGS, MESSAGE_CLASSES
 from msmqwire.mqqb.message.readable import DOTNET_HEADER
 from msmqwire.mqqb.schema import MESSAGES
 from msmqwire.properties import PROPID_Q_PATHNAME, PROPID_Q_QMID, PROPID_QM_PATHNAME
@@ -33,7 +35,9 @@ pc: Any = pyarrow.compute
 
 #: The view of the rows of the tables of packets: their common columns, after ``in_table``.
 ALL_ROWS = "all_rows"
-NAMES = (*ALL_TABLES, ALL_ROWS, *VIEWS)
+#: The view of the packets of findings.
+FINDINGS = "findings"
+NAMES = (*ALL_TABLES, ALL_ROWS, *VIEW_FILES, FINDINGS)
 MINUTE = 60_000_000_000  # nanoseconds
 
 # Every row has them: the place orders rows by file and frame
@@ -93,6 +97,12 @@ DERIVED: dict[str, dict[str, Derived]] = {
     "messages": {
         **_EVERYWHERE,
         **_OF_STREAMS,
+        "message_class_meaning": Derived(
+            "CASE message_class "
+            + " ".join(f"WHEN {number} THEN '{MEANINGS[name]}'" for number, name in MESSAGE_CLASSES.items())
+            + " END",
+            "what a message of the class reports",
+        ),
         "probe": Derived(
             "CASE WHEN label = 'poc' AND ends_with(destination_queue, '/queuejumper') THEN 'metasploit-probe' END",
             "the rule that finds a valid packet of a scanner",
@@ -123,6 +133,23 @@ DERIVED: dict[str, dict[str, Derived]] = {
     "connections": dict(_EVERYWHERE),
 }
 
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _findings() -> str:
+    """The query for the packets of what the rules find."""
+    each = (
+        f"SELECT '{rule.name}' AS rule, '{rule.severity}' AS severity, {_literal(rule.title)} AS title, src, dst, "
+        f"time_ns, place FROM (\n{rule.text}\n) AS found"
+        for rule in RULES
+    )
+    return "\nUNION ALL\n".join(each)
+
+
+#: The tables that are queries over others.
+VIEWS: Mapping[str, str] = {FINDINGS: _findings(), **{name: query.text for name, query in VIEW_FILES.items()}}
 
 # Columns that are computed from bytes or properties, block by block
 
@@ -309,11 +336,12 @@ COMPUTED: dict[str, dict[str, Computed]] = {
             "the field of the fault, or the length of that field where another field has it",
         ),
         "after": Computed(
-            "BIGINT", ("fault",), None,
+            "BIGINT", ("fault", "frame", "stream_offset"), None,
             "where the length of an SRMP envelope is at fault, the bytes of the packet after it; null in a lake",
         ),
         "joined": Computed(
-            "BOOLEAN", (), None, "the bytes are the first of a stream whose SYN was not captured; null in a lake"
+            "BOOLEAN", ("unrecognized",), None,
+            "the bytes are the first of a stream whose SYN was not captured; null in a lake",
         ),
     },
     "sessions": {},
@@ -339,7 +367,7 @@ def views_of(statement: Statement) -> dict[str, Statement]:
     found: dict[str, Statement] = {}
     for name in {each.text.lower(): None for each in statement.tables}:
         if name in VIEWS:
-            view = parse(VIEWS[name].text)
+            view = parse(VIEWS[name])
             assert view is not None
             found |= {**views_of(view), name: view}
     return found

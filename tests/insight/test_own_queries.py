@@ -10,7 +10,7 @@ import pytest
 from msmqwire.capture import TABLES, table_columns
 from msmqwire.insight.database import parse
 from msmqwire.insight.engine import Engine, columns_needed
-from msmqwire.insight.query_files import SECTIONS, VIEWS, QueryFileError, read_sections
+from msmqwire.insight.query_files import SECTIONS, VIEW_FILES, QueryFileError, read_sections
 from msmqwire.insight.rules import RULES, read_rules
 from msmqwire.insight.tables import ALL_ROWS, NAMES, columns_of
 from tests.cli.support import run
@@ -201,7 +201,7 @@ def test_files_that_are_no_queries(tmp_path: Path) -> None:
 
 
 def test_every_query_of_the_package_has_what_the_manual_shows() -> None:
-    for query in (*SECTIONS.values(), *VIEWS.values(), *RULES):
+    for query in (*SECTIONS.values(), *VIEW_FILES.values(), *RULES):
         assert query.header["about"]
         statement = parse(query.text)
         assert statement is not None

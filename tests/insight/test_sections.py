@@ -11,7 +11,9 @@ import pytest
 
 from msmqwire.capture.table_rows import arrow_schema
 from msmqwire.insight import COLUMNS, SECTIONS, Summary, summarize
-from msmqwire.mqqb.message.classes import MESSAGE_CLASSES
+from msmqwire.insight.findings import CapturedRows, Detector
+from msmqwire.insight.rules import RULES_BY_NAME
+from msmqwire.mqqb.message.classes import MEANINGS, MESSAGE_CLASSES
 from msmqwire.properties import PROPID_Q_PATHNAME, PROPID_Q_QMID, PROPID_QM_PATHNAME, PROPID_QM_SITE_ID
 from tests.insight.captures import FIRST, SECOND, THIRD, WRITER, datagram, message, stream, vector, write
 
@@ -173,6 +175,11 @@ def test_classes_from_0x8000_are_negative() -> None:
     ]  # fmt: skip
 
 
+PRINTED = {
+    "enterprise_id": UUID("e6eaba61-d1c6-11db-baac-0003ff4e2d22"),
+    "request_id": UUID("f291a103-e33c-ab4f-a930-be3a33e432dd"),
+    "site_id": UUID("dcc51bf6-d4ad-4543-8739-71568e8f9128"),
+}
 ADMIN = {"kind": "user_message", "admin_queue": "a"}
 MS = 1_000_000
 
@@ -442,7 +449,7 @@ def test_the_timeline_has_events_in_the_order_of_time() -> None:
     fault = {"code": "bad_size", "field": "Queue[3].Name", "offset": 3}
     summary = summary_of(
         "messages",
-        {"time": 9 * MINUTE, "src": "10.0.0.3", "destination_queue": "late"},
+        {"time": 9 * MINUTE, "src": "10.0.0.3", "source_queue_manager": SECOND, "destination_queue": "late"},
         {"time": 3 * MINUTE + 5, "message_class": 0x8002, "message_class_name": "nack_x"},
         {"time": 4 * MINUTE - 1, "message_class": 0x8002, "message_class_name": "nack_x"},
         {"time": 4 * MINUTE, "message_class": 0x8002, "message_class_name": "nack_x"},
@@ -462,8 +469,10 @@ def test_the_timeline_has_events_in_the_order_of_time() -> None:
     one, other = "10.0.0.1", "10.0.0.3"
     assert [tuple(row.values()) for row in table.to_pylist()] == [
         (1, "refusal", one, "connection_parameters", 1),
+        (2 * MINUTE, "finding", one, "refused-notification", 1),
         (2 * MINUTE, "refusal", one, "some rule", 1),
         (3 * MINUTE, "first_message", one, "first", 1),
+        (3 * MINUTE + 5, "first_message", one, "q", 1),
         (3 * MINUTE + 5, "negative_acknowledgment", one, "nack_x", 2),
         (4 * MINUTE, "negative_acknowledgment", one, "nack_x", 1),
         (5 * MINUTE, "fault", one, "bad_size Queue.Name", 1),
@@ -497,18 +506,49 @@ def test_a_host_that_sent_a_valid_message_of_metasploit_is_a_scanner(
     shown = [("10.0.0.1",)] * (roles == ["queue_manager"])
     assert rows_of(summary, "queue_managers", "address") == [*shown, ("10.0.0.5",)]
     events = rows_of(summary, "timeline", "event", "src", "detail")
-    assert events.count(("probe", "10.0.0.1", "metasploit-probe")) == probes
+    assert events.count(("finding", "10.0.0.1", "metasploit-probe")) == probes
+
+
+def test_a_finding_is_one_event_of_two_hosts() -> None:
+    rows = [{"time": number * MINUTE, "src": f"10.0.0.{3 + number % 2}"} for number in range(5)]
+    found = rows_of(summary_of("messages", *rows), "timeline", "event", "detail", "src", "packets")
+    assert [row[1:] for row in found if row[0] == "finding"] == [
+        ("cloned-queue-manager", "10.0.0.3", 3), ("cloned-queue-manager", "10.0.0.4", 2),
+    ]  # fmt: skip
+
+
+def test_events_have_their_meaning() -> None:
+    summary = summary_of("messages", {"message_class": 0x8003, "message_class_name": "nack_q_exceed_quota"})
+    add_to(summary, "sessions", {"refused": True})
+    add_to(summary, "topology", {"type": "request", **PRINTED})
+    found = dict(rows_of(summary, "timeline", "event", "meaning"))
+    assert found == {
+        "first_message": None,
+        "negative_acknowledgment": MEANINGS["nack_q_exceed_quota"],
+        "refusal": None,
+        "finding": RULES_BY_NAME["discovery-probe"].title,
+    }
+
+
+def test_the_timeline_has_the_findings_of_detect(tmp_path: Path) -> None:
+    """The end of a packet that began before the capture is not another protocol."""
+    talk = [message(body=b"<a/>" * 500), b"GET / HTTP/1.0\r\n\r\n", b"\x01" * 40]
+    for name, frames in {"all": stream(talk), "end": stream(talk)[4:], "unknown": stream(talk[2:])}.items():
+        path = write(tmp_path / f"{name}.pcap", frames)
+        detector = Detector()
+        for table, batch in CapturedRows(path):
+            detector.add(table, batch)
+        shown = rows_of(summarize(path), "timeline", "event", "detail")
+        found = {finding.rule for finding in detector.findings()}
+        assert {detail for event, detail in shown if event == "finding"} == found
+        assert found == ({"other-protocol"} if name != "end" else found)
+    assert rows_of(summarize(write(tmp_path / "x.pcap", stream(talk[2:])[4:])), "timeline", "event") == []
 
 
 @pytest.mark.parametrize("guid", ["binary", "text"])
 def test_probes_are_events(guid: Any) -> None:
-    example = {
-        "enterprise_id": UUID("e6eaba61-d1c6-11db-baac-0003ff4e2d22"),
-        "request_id": UUID("f291a103-e33c-ab4f-a930-be3a33e432dd"),
-        "site_id": UUID("dcc51bf6-d4ad-4543-8739-71568e8f9128"),
-    }
-    summary = summary_of("topology", {"type": "request", **example}, {"type": "request"}, guid=guid)
-    assert rows_of(summary, "timeline", "event", "detail", "packets") == [("probe", "discovery-probe", 1)]
+    summary = summary_of("topology", {"type": "request", **PRINTED}, {"type": "request"}, guid=guid)
+    assert rows_of(summary, "timeline", "event", "detail", "packets") == [("finding", "discovery-probe", 1)]
 
 
 def test_bytes_of_other_protocols_are_no_messages(tmp_path: Path) -> None:
