@@ -17,6 +17,8 @@ from msmqwire.insight.sql_functions import FUNCTIONS, MOST_FRAMES, ONE_PLACE, ma
 from msmqwire.insight.tables import (
     ALL_ROWS,
     NAMES,
+    UNREAD,
+    UNREAD_COLUMNS,
     VIEWS,
     StoredTable,
     columns_of,
@@ -125,6 +127,8 @@ class Engine:
                 self._database.execute(statement_text)
         if common:
             self._database.execute(_all_rows(common))
+        columns = ", ".join(f"{name} {kind}" for name, kind in UNREAD_COLUMNS.items())
+        self._database.execute(f"CREATE TABLE {UNREAD} ({columns})")
         self._set_macros()
         for name in views:
             self._database.execute(f"CREATE VIEW {name} AS {VIEWS[name]}")
@@ -156,6 +160,9 @@ class Engine:
         KeyError
             A column is missing.
         """
+        if table == UNREAD:
+            self._insert(UNREAD, pa.Table.from_batches([batch]))
+            return
         self.rows[table] += batch.num_rows
         stored = self._stored.get(table)
         if stored is None or not batch.num_rows:
@@ -195,12 +202,14 @@ class Engine:
         self._waiting_rows[table] = self._waiting_bytes[table] = 0
         if not waiting:
             return
-        rows = pa.Table.from_batches(waiting)
+        self._insert(f"stored_{table}", pa.Table.from_batches(waiting))
+
+    def _insert(self, table: str, rows: pa.Table) -> None:
         names = ", ".join(f'"{name}"' for name in rows.schema.names)
 
         def store(connection: Any) -> None:
             connection.register("waiting", rows)
-            connection.execute(f"INSERT INTO stored_{table} ({names}) SELECT {names} FROM waiting").fetchall()
+            connection.execute(f"INSERT INTO {table} ({names}) SELECT {names} FROM waiting").fetchall()
             connection.unregister("waiting")
 
         self._database.run(store)

@@ -20,7 +20,7 @@ from msmqwire.insight.engine import TIMES, Engine, columns_needed
 from msmqwire.insight.frames import seen_text
 from msmqwire.insight.query_files import Query
 from msmqwire.insight.rules import RULES, SEVERITIES, Rule
-from msmqwire.insight.tables import COMPUTED, ENVELOPE, pc
+from msmqwire.insight.tables import COMPUTED, ENVELOPE, UNREAD, pc, unread_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -92,6 +92,18 @@ class CapturedRows(TablesReader):
     ) -> None:
         options = options or ReadOptions(block_size=LARGE_BLOCK_SIZE)
         super().__init__(source, columns, ReadOptions.of(options, {"columns": columns, "guid": "binary"}))
+        self._ended = False
+
+    def __next__(self) -> tuple[str, pa.RecordBatch]:
+        """As of the base class; after the last rows those of the streams that were not read, if there are any."""
+        try:
+            return super().__next__()
+        except StopIteration:
+            streams = self.stats.unread_streams
+            if self._ended or not streams:
+                raise
+            self._ended = True
+            return UNREAD, unread_rows(streams)
 
     def rows_of(self, block: Block) -> list[tuple[str, pa.RecordBatch]]:
         """The rows of a block, those of messages with what their payloads show."""

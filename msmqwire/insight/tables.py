@@ -37,7 +37,10 @@ pc: Any = pyarrow.compute
 ALL_ROWS = "all_rows"
 #: The view of the packets of findings.
 FINDINGS = "findings"
-NAMES = (*ALL_TABLES, ALL_ROWS, *VIEW_FILES, FINDINGS)
+#: The table of streams of MSMQ on ports that were not read, of which a lake has none.
+UNREAD = "unread_streams"
+UNREAD_COLUMNS = {"protocol": "VARCHAR", "port": "BIGINT", "streams": "BIGINT"}
+NAMES = (*ALL_TABLES, ALL_ROWS, UNREAD, *VIEW_FILES, FINDINGS)
 MINUTE = 60_000_000_000  # nanoseconds
 
 # Every row has them: the place orders rows by file and frame
@@ -146,6 +149,14 @@ def _findings() -> str:
         for rule in RULES
     )
     return "\nUNION ALL\n".join(each)
+
+
+def unread_rows(streams: Mapping[str, int]) -> pa.RecordBatch:
+    """Return the rows of ``UNREAD`` from ``CaptureStats.unread_streams``."""
+    named = [(*name.rpartition(" on port ")[::2], count) for name, count in streams.items()]
+    rows = [{"protocol": protocol, "port": int(port), "streams": count} for protocol, port, count in named]
+    kinds = {"VARCHAR": pa.string(), "BIGINT": pa.int64()}
+    return pa.RecordBatch.from_pylist(rows, pa.schema([(name, kinds[kind]) for name, kind in UNREAD_COLUMNS.items()]))
 
 
 #: The tables that are queries over others.
@@ -357,6 +368,12 @@ def columns_of(table: str) -> dict[str, str]:
     """Return the columns that queries may name in a table, each with what it is if it is derived."""
     if table == ALL_ROWS:
         return {"in_table": "the name of the table", **dict.fromkeys((*_STORED, "time", "minute", *_COMMON), "")}
+    if table == UNREAD:
+        return {
+            "protocol": "what the stream looks like: MSMQ, SRMP over HTTP, an interface of RPC",
+            "port": "a port that was not read",
+            "streams": "how many there are",
+        }
     own = dict.fromkeys((name for name in table_columns(table) if name not in _BYTES), "")
     derived: dict[str, Derived | Computed] = {**DERIVED[table], **COMPUTED[table]}
     return {**own, "place": "", "time_ns": "", **{name: each.about for name, each in derived.items()}}
@@ -384,7 +401,7 @@ def wanted_columns(statement: Statement) -> dict[str, set[str]]:
 
 def _named_columns(statement: Statement) -> dict[str, set[str]]:
     wanted: dict[str, set[str]] = {}
-    for name in {each.text.lower() for each in statement.tables} - VIEWS.keys():
+    for name in {each.text.lower() for each in statement.tables} - {*VIEWS, UNREAD}:
         known = columns_of(name)
         found = set(known) if name in statement.stars else set(known) & statement.columns
         for table in TABLES if name == ALL_ROWS else (name,):

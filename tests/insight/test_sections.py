@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import struct
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -9,12 +11,13 @@ from uuid import UUID
 import pyarrow as pa
 import pytest
 
-from msmqwire.capture.table_rows import arrow_schema
+from msmqwire.capture import ReadOptions, arrow_schema
 from msmqwire.insight import COLUMNS, SECTIONS, Summary, summarize
 from msmqwire.insight.findings import CapturedRows, Detector
 from msmqwire.insight.rules import RULES_BY_NAME
 from msmqwire.mqqb.message.classes import MEANINGS, MESSAGE_CLASSES
 from msmqwire.properties import PROPID_Q_PATHNAME, PROPID_Q_QMID, PROPID_QM_PATHNAME, PROPID_QM_SITE_ID
+from tests.cli.support import run
 from tests.insight.captures import FIRST, SECOND, THIRD, WRITER, datagram, message, stream, vector, write
 
 MINUTE = 60_000_000_000
@@ -81,6 +84,44 @@ def test_problems_are_those_of_rows_that_have_one() -> None:
     ]  # fmt: skip
     assert rows_of(found, "totals", "rows", "faults") == [(3, 1)]
     assert rows_of(summary_of("sessions", {}), "problems", "code") == []
+
+
+@pytest.mark.parametrize(
+    ("queue", "changes", "found"),
+    [
+        ("DIRECT=TCP:10.0.0.3\\private$\\q", {}, True),
+        ("DIRECT=tcp:10.0.0.20\\q", {}, True),
+        ("DIRECT=TCP:10.0.0.2\\private$\\q", {}, False),
+        ("DIRECT=Tcp:10.0.0.2\\q", {}, False),
+        # Names that are not compared: of machines, of IPv6, with zeros that may be octal
+        ("DIRECT=OS:beta\\q", {}, False),
+        ("DIRECT=OS:10.0.0.3\\q", {}, False),
+        ("DIRECT=TCP:2001:db8::1\\q", {}, False),
+        ("DIRECT=TCP:010.0.0.3\\q", {}, False),
+        ("DIRECT=TCP:10.0.0.3\\q", {"dst": "2001:db8::2"}, False),
+        ("PRIVATE=DIRECT=TCP:10.0.0.3\\q", {}, False),
+        # A host with several addresses acknowledges on the session that there is
+        ("DIRECT=TCP:10.0.0.3\\PRIVATE$\\order_queue$", {"message_class": 255}, False),
+        ("DIRECT=TCP:10.0.0.3\\q", {"destination_queues": ["a"]}, False),
+    ],
+)
+def test_a_destination_with_another_address_is_a_problem(queue: str, changes: dict[str, Any], found: bool) -> None:
+    summary = summary_of("messages", {"destination_queue": queue, **changes}, {"destination_queue": queue, **changes})
+    expected = ("messages", "destination", "other_address", "10.0.0.1", f"{queue} received by 10.0.0.2", 2)
+    assert rows_of(summary, "problems", "in_table", "problem", "code", "src", "detail", "rows") == [expected] * found
+
+
+def test_streams_that_were_not_read_are_problems(tmp_path: Path) -> None:
+    talks = [stream([message()], port=port) for port in (4001, 4002)]
+    elsewhere = [frame.replace(struct.pack(">H", 1801), struct.pack(">H", 2323)) for talk in talks for frame in talk]
+    path = write(tmp_path / "x.pcap", [*elsewhere, *stream([message()])])
+    summary = summarize(path)
+    columns = ("problem", "code", "detail", "rows", "frames")
+    assert rows_of(summary, "problems", *columns) == [("not_read", "MSMQ", "port 2323", 2, [])]
+    status, output, _ = run("summary", path, "-q", "--table", "problems", "-T", "json")
+    assert (status, json.loads(output)["detail"]) == (0, "port 2323")
+    assert rows_of(summarize(path, options=ReadOptions(ports={1801, 2323})), "problems", *columns) == []
+    assert run("detect", path, "-q")[0] == 0
 
 
 def test_the_version_of_a_notification_tells_who_sent_it() -> None:
