@@ -11,6 +11,7 @@ tables (--table):
   queues           who sends to a queue, messages and bytes
   acknowledgments  messages that asked for acknowledgments, and what was answered after how long
   answers          of a queue: how many asked and were answered, and how soon
+  sequences        transactional messages of a sequence: sent, order-acknowledged, missing
   classes          acknowledgments by class; negative ones report messages that were not delivered
   sessions         packets of each direction of a TCP connection, and missing bytes
   repeated         messages that were sent more than once

@@ -46,10 +46,12 @@ _UNPRINTABLE = re.compile("[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u206
 
 _TITLES = {
     "hosts": "Hosts and roles",
+    "connections": "Attempts to connect",
     "queue_managers": "Queue managers",
     "queues": "Queues and their senders",
     "acknowledgments": "Messages that asked for acknowledgments",
     "answers": "How soon messages were acknowledged",
+    "sequences": "Sequences of transactional messages",
     "classes": "Acknowledgments by class",
     "sessions": "Sessions",
     "repeated": "Messages sent more than once",

@@ -325,6 +325,40 @@ def test_an_order_ack_answers_its_number_and_those_before_it() -> None:
     assert (asked[104], asked[202]) == (["order_ack"], ["order_ack", "final_ack"])
 
 
+def test_a_sequence_has_what_was_sent_acknowledged_and_missing() -> None:
+    other = 1 << 62
+    found = summary_of(
+        "messages",
+        # The capture begins after 6; 8 and 9 were not captured, 11 expired, 13 was sent again
+        *(transactional(number, time=number * MS) for number in (7, 10)),
+        transactional(12, previous_tx_sequence_number=10, time=12 * MS),
+        *[transactional(13, previous_tx_sequence_number=12, time=13 * MS)] * 2,
+        order_ack(10, time=20 * MS),
+        # Malformed
+        transactional(5, other, previous_tx_sequence_number=1 << 31, message_id=205),
+        transactional(1, other, previous_tx_sequence_number=0, message_id=201),
+        # Another queue manager
+        transactional(1, source_queue_manager=SECOND),
+    )
+    columns = (
+        "source_queue_manager", "sequence", "sent", "first_number", "last_number", "acknowledged", "last_acknowledged",
+        "repeated", "missing", "first_missing",
+    )  # fmt: skip
+    assert rows_of(found, "sequences", *columns) == [
+        (str(FIRST), other, 2, 1, 5, 0, None, 0, 3, 2),
+        (str(FIRST), 1 << 63, 4, 7, 13, 2, 10, 1, 2, 8),
+        (str(SECOND), 1 << 63, 1, 1, 1, 0, None, 0, 0, None),
+    ]
+
+
+def test_a_conforming_sequence_misses_nothing() -> None:
+    numbers = [*range(1, 50), *range(30, 50)]  # sent again on a new session
+    for rows in (numbers, numbers[20:], numbers[:40]):
+        found = summary_of("messages", *(transactional(number) for number in rows), order_ack(60))
+        ((sent, acknowledged, missing),) = rows_of(found, "sequences", "sent", "acknowledged", "missing")
+        assert (sent, acknowledged, missing) == (len(set(rows)), len(set(rows)), 0)
+
+
 def test_the_end_of_a_capture_has_answers_without_messages() -> None:
     """The messages were sent before the capture began."""
     found = summary_of("messages", answer(2, 1, time=0), order_ack(5, time=1), transactional(5, time=2))

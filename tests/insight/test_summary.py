@@ -114,6 +114,13 @@ SQL: dict[str, tuple[tuple[str, ...], str, str]] = {
         "SELECT destination_queue, count(DISTINCT message_id), true FROM messages WHERE tx_sequence_number IS NOT NULL "
         "GROUP BY ALL",
     ),
+    "sequences": (
+        ("queue", "sequence", "sent", "first_number", "last_number", "acknowledged", "missing"),
+        "true",
+        "SELECT destination_queue, tx_sequence_id, count(DISTINCT tx_sequence_number), min(tx_sequence_number), "
+        "max(tx_sequence_number), count(DISTINCT tx_sequence_number), 0 FROM messages "
+        "WHERE tx_sequence_number IS NOT NULL GROUP BY ALL",
+    ),
     "classes": (
         ("code", "class", "sender", "messages", "first_seen", "last_seen"),
         "true",

@@ -2,7 +2,7 @@
 -- title: report messages that were not delivered, or not received
 -- about: a class of messages other than `normal`. Negative ones report messages that were not delivered, or not
 -- about: received; their queue managers keep them in a dead-letter queue if the sender asked for it
--- position: 10
+-- position: 11
 -- count: messages
 SELECT
     message_class_name AS class, message_class AS code, message_class >= 32768 AS negative, destination_queue AS queue,

@@ -3,7 +3,7 @@
 -- about: address than the one that received it: `detail` has both; the receiver may be behind a translation of addresses,
 -- about: or refuse the message. `not_read` are streams on other ports than those that were read, by what they look like in
 -- about: `code`, with the port in `detail`; a lake has none
--- position: 15
+-- position: 16
 -- count: rows
 WITH found AS (
     SELECT
