@@ -31,7 +31,7 @@ def compare_summary(compare: Comparison, title: str, path: Path) -> None:
         return sum(found.rows(table) for table in COLUMNS)
 
     def columns() -> int:
-        return sum(len(batch) for _, batch in read_tables(path, columns=COLUMNS, guid="binary"))
+        return sum(len(batch) for _, batch in read_tables(path, COLUMNS, columns=COLUMNS, guid="binary"))
 
     rows = columns()
     assert summary() == rows
@@ -60,11 +60,11 @@ def test_findings_and_report(compare: Comparison, scale: Scale, tmp_path: Path) 
     """What ``detect`` and ``report`` read and judge, beside reading the columns of both."""
     path = tmp_path / "messages.pcap"
     write_streams(path, user_messages(scale.rows // 20).split())
-    both = {table: tuple(dict.fromkeys((*EVIDENCE[table], *COLUMNS[table]))) for table in COLUMNS}
+    both = {table: tuple(dict.fromkeys((*EVIDENCE.get(table, ()), *COLUMNS[table]))) for table in COLUMNS}
 
     def judge(sections: Mapping[str, Section]) -> int:
         engine, rows = detection_engine(more=sections.values()), 0
-        with CapturedRows(path, more=engine.columns) as reader:
+        with CapturedRows(path, columns=engine.columns) as reader:
             for table, batch in reader:
                 engine.add(table, batch)
                 rows += len(batch)
@@ -74,7 +74,7 @@ def test_findings_and_report(compare: Comparison, scale: Scale, tmp_path: Path) 
         return rows
 
     def columns(wanted: Mapping[str, tuple[str, ...]]) -> int:
-        return sum(len(batch) for _, batch in read_tables(path, columns=wanted, guid="binary"))
+        return sum(len(batch) for _, batch in read_tables(path, wanted, columns=wanted, guid="binary"))
 
     rows = columns(EVIDENCE)
     assert judge({}) == judge(SECTIONS) == rows

@@ -14,10 +14,10 @@ from msmqwire.capture import ALL_TABLES, CAPTURE
 from msmqwire.columns.schema import FAULT, GUID, Column, DataType, ListOf, StructOf, Table
 from msmqwire.discovery import client as discovery
 from msmqwire.formatname.schema import FORMAT_NAMES
-from msmqwire.insight.query_files import SECTIONS, Query
+from msmqwire.insight.query_files import SECTIONS, VIEW_FILES, Query
 from msmqwire.insight.rules import RULES as DETECTED
 from msmqwire.insight.sql_functions import FUNCTIONS
-from msmqwire.insight.tables import NAMES, columns_of
+from msmqwire.insight.tables import NAMES, VIEWS, columns_of
 from msmqwire.mqqb import _packet
 from msmqwire.mqqb._packet import READABLE, SESSION_READABLE
 from msmqwire.mqqb.groups import GROUPS, MESSAGE_DEFAULTS, NAMED, SESSION_DEFAULTS
@@ -272,7 +272,7 @@ def query_columns() -> Iterator[str]:
     yield "| Table | Column | What it is |"
     yield "|---|---|---|"
     for table in NAMES:
-        for name, about in columns_of(table).items():
+        for name, about in {} if table in VIEWS else columns_of(table).items():
             if about:
                 yield f"| `{table}` | `{name}` | {about} |"
     names = sorted(name for name in FUNCTIONS if name.isidentifier())
@@ -492,6 +492,7 @@ def pages() -> dict[Path, str]:
     insight = HERE / "insight.md"
     answers = filled(insight.read_text("utf-8"), "sections", queries("| Table | A row is |", SECTIONS.values()))
     answers = filled(answers, "rules of detect", queries("| Rule | Severity | What it means |", DETECTED))
+    answers = filled(answers, "views", queries("| Table | A row is |", VIEW_FILES.values()))
     performance = (HERE / "performance.md").read_text("utf-8")
     return {
         readme: filled(readme.read_text("utf-8"), "figures", speed(performance)),

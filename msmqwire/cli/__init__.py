@@ -142,7 +142,7 @@ def command() -> NoReturn:
         sys.stdout = open(  # noqa: SIM115
             sys.stdout.fileno(), "w", encoding=sys.stdout.encoding, errors=sys.stdout.errors, closefd=False
         )
-    # pyarrow imports pandas where it converts values of Python, which takes longer than most commands. Spark may need it
+    # pyarrow imports pandas where it converts values of Python: longer than most commands take. Spark may need it
     if sys.argv[1:2] != ["pipeline"]:
         sys.modules["pandas"] = cast(Any, None)  # an import raises ModuleNotFoundError
     # Other characters of names would end a command whose output has another encoding than UTF-8

@@ -110,11 +110,14 @@ def _check_lake(options: argparse.Namespace, table: str) -> None:
 
 def _lake_rows(options: argparse.Namespace, columns: Mapping[str, Collection[str]]) -> Rows:
     from msmqwire.spark import lake
+    from msmqwire.spark.lake.schemas import LAKE_TABLES
 
     chosen = read_options(options, [])
     selection = {"since": chosen.since, "until": chosen.until, "addresses": chosen.addresses}
     selection["skip_damaged"] = options.skip_damaged
     for table, names in columns.items():
+        if table not in LAKE_TABLES:
+            continue
         wanted = list(dict.fromkeys([*names, "time_ns"]))
         for batch in lake.batches(options.lake, table, wanted, **selection):  # type: ignore[arg-type]
             yield table, batch

@@ -77,7 +77,7 @@ def findings_of(options: argparse.Namespace, rules: tuple[Rule, ...]) -> list[Fi
     write = writer.stream if layout in ("messages", "sessions") else writer.datagram
     write(0, flow, payload)
     detector = Detector(rules=rules)
-    for table, batch in CapturedRows(io.BytesIO(file.getvalue()), more=detector.columns):
+    for table, batch in CapturedRows(io.BytesIO(file.getvalue()), columns=detector.columns):
         detector.add(table, batch)
     return [_of_payload(finding) for finding in detector.findings()]
 

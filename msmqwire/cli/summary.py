@@ -2,13 +2,17 @@
 
 tables (--table):
   totals           rows and faults of each table and file
-  hosts            an address: its roles (client, directory_server, queue_manager, router, scanner), their evidence
+  hosts            an address: its roles (client, directory_server, queue_manager, router, scanner, receiver)
   conversations    who sends what to whom: messages, bytes, queues
-  timeline         in the order of time: first messages of hosts, probes, refusals, negative acknowledgments,
-                   gaps, faults
+  connections      who tried to connect to whom, and what became of it
+  timeline         in the order of time: first messages to queues, findings, refusals, negative
+                   acknowledgments, gaps, faults
   queue_managers   the GUIDs of queue managers, their addresses and names
   queues           who sends to a queue, messages and bytes
-  acknowledgments  acknowledgments by class; negative ones report messages that were not delivered
+  acknowledgments  messages that asked for acknowledgments, and what was answered after how long
+  answers          of a queue: how many asked and were answered, and how soon
+  sequences        transactional messages of a sequence: sent, order-acknowledged, missing
+  classes          acknowledgments by class; negative ones report messages that were not delivered
   sessions         packets of each direction of a TCP connection, and missing bytes
   repeated         messages that were sent more than once
   discovery        runs of discovery; requests without an answer have no replies
@@ -67,6 +71,7 @@ def run(options: argparse.Namespace) -> int:
     """Summarize; the exit status."""
     optional("pyarrow", "msmqwire summary")
     optional("duckdb", "msmqwire summary")
+    from msmqwire.insight.findings import CapturedRows
     from msmqwire.insight.query_files import SECTIONS, read_sections
     from msmqwire.insight.summary import Summary
 
@@ -79,7 +84,8 @@ def run(options: argparse.Namespace) -> int:
     if options.table is not None:
         sections = {options.table: sections[options.table]}
     summary = Summary(sections=sections, threads=options.jobs or usable_cores())
-    with Inputs(options).rows(summary.columns) as (rows, counts):
+    columns = summary.columns
+    with Inputs(options).rows(columns, lambda names, how: CapturedRows(names, how, columns)) as (rows, counts):
         for table, batch in rows:
             summary.add(table, batch)
     status = report(*counts(), quiet=options.quiet)
@@ -90,6 +96,7 @@ def run(options: argparse.Namespace) -> int:
 def _write(options: argparse.Namespace, format: str, summary: Summary) -> None:
     wanted = list(summary.sections)
     found = {name: summary.section(name) for name in wanted}
+    lines = {name: summary.line(name) for name in wanted}
     if format in ("table", "brief"):
         several = summary.files > 1
         found = {name: _for_people(table, files=several, routes=format == "table") for name, table in found.items()}
@@ -103,6 +110,8 @@ def _write(options: argparse.Namespace, format: str, summary: Summary) -> None:
             for name, table in found.items():
                 write_table(format, sink, table.schema, table.to_batches(), table="" if options.table else name)
     for name in wanted:
+        if lines[name] and not options.quiet:
+            say(f"{name}: {lines[name]}")
         groups, rows = summary.omitted(name)
         if groups and not options.quiet:
             say(f"{name}: {counted(groups, 'row')} left out, which {counted(rows, 'packet')} belong to")

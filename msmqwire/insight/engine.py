@@ -14,7 +14,18 @@ from msmqwire.columns.plain import plain
 from msmqwire.insight.database import Database, OutOfMemoryError, QueryError, SqlError, Statement, parse
 from msmqwire.insight.query_files import Query
 from msmqwire.insight.sql_functions import FUNCTIONS, MOST_FRAMES, ONE_PLACE, macros
-from msmqwire.insight.tables import ALL_ROWS, NAMES, StoredTable, columns_of, places_as_frames, wanted_columns
+from msmqwire.insight.tables import (
+    ALL_ROWS,
+    NAMES,
+    UNREAD,
+    UNREAD_COLUMNS,
+    VIEWS,
+    StoredTable,
+    columns_of,
+    places_as_frames,
+    views_of,
+    wanted_columns,
+)
 
 #: The memory of DuckDB; rows beyond it go to temporary files.
 _MEMORY = "192MB"
@@ -90,13 +101,16 @@ class Engine:
         wanted: dict[str, set[str]] = {table: set(common) for table in TABLES if common}
         common = set(common)
         queries = tuple(queries)
+        views: dict[str, Statement] = {}
         for query in queries:
             statement = checked(query)
             for table, names in wanted_columns(statement).items():
                 wanted.setdefault(table, set()).update(names)
-            if ALL_ROWS in {each.text.lower() for each in statement.tables}:
-                known = set(columns_of(ALL_ROWS))
-                common |= known if ALL_ROWS in statement.stars else known & statement.columns
+            views |= views_of(statement)
+            for each in (statement, *views_of(statement).values()):
+                if ALL_ROWS in {name.text.lower() for name in each.tables}:
+                    known = set(columns_of(ALL_ROWS))
+                    common |= known if ALL_ROWS in each.stars else known & each.columns
         self._expected = tuple(expected)
         # Threads that store rows wait for each other
         self._database = Database(memory=_MEMORY, threads=1, locked=False)
@@ -113,7 +127,11 @@ class Engine:
                 self._database.execute(statement_text)
         if common:
             self._database.execute(_all_rows(common))
+        columns = ", ".join(f"{name} {kind}" for name, kind in UNREAD_COLUMNS.items())
+        self._database.execute(f"CREATE TABLE {UNREAD} ({columns})")
         self._set_macros()
+        for name in views:
+            self._database.execute(f"CREATE VIEW {name} AS {VIEWS[name]}")
         self.results = {query.name: self._describe(query) for query in queries}
 
     def _describe(self, query: Query) -> tuple[str, ...]:
@@ -142,6 +160,9 @@ class Engine:
         KeyError
             A column is missing.
         """
+        if table == UNREAD:
+            self._insert(UNREAD, pa.Table.from_batches([batch]))
+            return
         self.rows[table] += batch.num_rows
         stored = self._stored.get(table)
         if stored is None or not batch.num_rows:
@@ -181,12 +202,14 @@ class Engine:
         self._waiting_rows[table] = self._waiting_bytes[table] = 0
         if not waiting:
             return
-        rows = pa.Table.from_batches(waiting)
+        self._insert(f"stored_{table}", pa.Table.from_batches(waiting))
+
+    def _insert(self, table: str, rows: pa.Table) -> None:
         names = ", ".join(f'"{name}"' for name in rows.schema.names)
 
         def store(connection: Any) -> None:
             connection.register("waiting", rows)
-            connection.execute(f"INSERT INTO stored_{table} ({names}) SELECT {names} FROM waiting").fetchall()
+            connection.execute(f"INSERT INTO {table} ({names}) SELECT {names} FROM waiting").fetchall()
             connection.unregister("waiting")
 
         self._database.run(store)
@@ -242,7 +265,8 @@ class Engine:
             if field.name == "frames" and pa.types.is_list(kind):
                 column = places_as_frames(column, list(self._files), MOST_FRAMES).cast(FRAMES)
             elif pa.types.is_integer(kind) or (pa.types.is_decimal(kind) and kind.scale == 0):
-                column = column.cast(pa.int64())
+                # Identifiers of 64 bits are unsigned
+                column = column if kind == pa.uint64() else column.cast(pa.int64())
                 column = column.cast(_TIME) if field.name in TIMES else column
             elif pa.types.is_timestamp(kind):
                 column = column.cast(_TIME)

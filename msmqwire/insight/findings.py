@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from msmqwire.capture import ReadOptions, TablesReader
+from msmqwire.capture import PACKET_KINDS, ReadOptions, TablesReader
 from msmqwire.capture.options import LARGE_BLOCK_SIZE, options_of, time_text
+from msmqwire.capture.tcp._streams import packet_kinds
 from msmqwire.columns import UNFRAMED_BIT
 from msmqwire.columns.arrow_arrays import booleans, integers
 from msmqwire.columns.plain import plain
@@ -19,7 +20,7 @@ from msmqwire.insight.engine import TIMES, Engine, columns_needed
 from msmqwire.insight.frames import seen_text
 from msmqwire.insight.query_files import Query
 from msmqwire.insight.rules import RULES, SEVERITIES, Rule
-from msmqwire.insight.tables import ENVELOPE, pc
+from msmqwire.insight.tables import COMPUTED, ENVELOPE, UNREAD, pc, unread_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -32,8 +33,6 @@ __all__ = ["COLUMNS", "CapturedRows", "Detector", "Finding"]
 _LIMIT = 10_000
 #: The columns of each table that the rules need.
 COLUMNS: Mapping[str, tuple[str, ...]] = columns_needed(RULES)
-# Of messages, what the payloads of captures show beside the columns
-_CAPTURED = ("after", "joined")
 _PORTS = ("src_port", "dst_port")
 # What is aggregated of the packets of a finding; of those between two hosts also the ports, which are evidence if all
 # packets have the same
@@ -78,20 +77,33 @@ class Finding:
 
 
 class CapturedRows(TablesReader):
-    """The rows of captures that the rules need; ``messages`` have ``after`` and ``joined`` as well.
+    """The rows of captures with the columns of the rules, or others; messages have ``after`` and ``joined`` as well.
 
     ``after`` is the bytes of the payload after the length of an envelope that is at fault; null for other rows.
     ``joined`` is true of bytes that may be the end of a packet: no packet begins in them, and they are the first of a
-    stream whose SYN was not captured. ``more`` are further columns to read.
+    stream whose SYN was not captured. Neither is there without the columns that ``COMPUTED`` says it needs.
     """
 
     def __init__(
-        self, source: Source, options: ReadOptions | None = None, more: Mapping[str, tuple[str, ...]] | None = None
+        self,
+        source: Source,
+        options: ReadOptions | None = None,
+        columns: Mapping[str, tuple[str, ...]] = COLUMNS,
     ) -> None:
-        tables = dict.fromkeys((*COLUMNS, *(more or {})))
-        columns = {name: tuple(dict.fromkeys((*COLUMNS.get(name, ()), *(more or {}).get(name, ())))) for name in tables}
         options = options or ReadOptions(block_size=LARGE_BLOCK_SIZE)
         super().__init__(source, columns, options_of(options, {"columns": columns, "guid": "binary"}))
+        self._ended = False
+
+    def __next__(self) -> tuple[str, pa.RecordBatch]:
+        """Return the next rows; after the last ones the streams that were not read, if there are any."""
+        try:
+            return super().__next__()
+        except StopIteration:
+            streams = self.stats.unread_streams
+            if self._ended or not streams:
+                raise
+            self._ended = True
+            return UNREAD, unread_rows(streams)
 
     def rows_of(self, block: Block) -> list[tuple[str, pa.RecordBatch]]:
         """The rows of a block, those of messages with what their payloads show."""
@@ -100,17 +112,25 @@ class CapturedRows(TablesReader):
 
 
 def _with_captured(batch: pa.RecordBatch, block: Block) -> pa.RecordBatch:
-    columns = [*batch.columns, _after_envelopes(batch, block), booleans(_are_joined(batch, block))]
-    return pa.RecordBatch.from_arrays(columns, [*batch.schema.names, *_CAPTURED])
+    for name, compute in (("after", _after_envelopes), ("joined", _are_joined)):
+        if set(COMPUTED["messages"][name].needs) <= set(batch.schema.names):
+            batch = batch.append_column(name, compute(batch, block))
+    return batch
 
 
-def _are_joined(batch: pa.RecordBatch, block: Block) -> NDArray[np.bool_]:
+def _messages_of(block: Block) -> NDArray[np.bool_]:
+    """Which payloads of a block are messages, or bytes in which no packet begins."""
+    found: NDArray[np.bool_] = packet_kinds(block.payloads) & PACKET_KINDS["message"] != 0
+    return found
+
+
+def _are_joined(batch: pa.RecordBatch, block: Block) -> Any:
     joined, lost = np.zeros(batch.num_rows, np.bool_), block.payloads.lost
-    if lost is not None:
-        # The rows of a table are in the order of the block
-        rows = np.flatnonzero(batch.column("unrecognized").is_valid().to_numpy(zero_copy_only=False))
-        joined[rows] = block.capture.is_valid("joined")[lost & UNFRAMED_BIT != 0]
-    return joined
+    # The rows of a table are in the order of the block
+    rows = np.flatnonzero(batch.column("unrecognized").is_valid().to_numpy(zero_copy_only=False))
+    if lost is not None and len(rows):
+        joined[rows] = block.capture.is_valid("joined")[(lost & UNFRAMED_BIT != 0) & _messages_of(block)]
+    return booleans(joined)
 
 
 def _after_envelopes(batch: pa.RecordBatch, block: Block) -> Any:
@@ -126,11 +146,13 @@ def _after_envelopes(batch: pa.RecordBatch, block: Block) -> Any:
         offsets = _numbers(pc.struct_field(fault, "offset"))
         frames, starts = (_numbers(plain(batch.column(name))) for name in ("frame", "stream_offset"))
         all_frames, all_starts = (np.asarray(block.capture[name]) for name in ("frame", "stream_offset"))
+        messages = _messages_of(block)
         order = np.argsort(all_frames, kind="stable")
         wanted = frames[chosen].astype(all_frames.dtype)
         ends = (np.searchsorted(all_frames, wanted, side, order) for side in ("left", "right"))
         for row, some in zip(chosen.tolist(), map(slice, *ends), strict=True):
-            at = order[some][all_starts[order[some]] == starts[row]][0]
+            here = order[some]
+            at = here[(all_starts[here] == starts[row]) & messages[here]][0]
             after[row] = len(block.payloads[int(at)] or b"") - int(offsets[row]) - 4
     return integers(after, known)
 

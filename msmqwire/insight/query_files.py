@@ -8,11 +8,16 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from msmqwire.errors import MsmqWireError
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 _FOLDER = Path(__file__).with_name("queries")
 _HEADER = re.compile(r"--[ \t]*([a-z_]+):[ \t]*(.*)")
+_PLACEHOLDER = re.compile(r"\{(\w+)\}")
 _NAME = re.compile(r"[a-z0-9_]+(-[a-z0-9_]+)*")
 #: The most rows of a section.
 LIMIT = 100_000
@@ -79,6 +84,24 @@ class Section(Query):
         """The column with the number of packets of a row."""
         return self.header.get("count")
 
+    def line(self, result: pa.Table) -> str | None:
+        """Return the line of the header ``line``, with the sums of the columns that it names; None without rows.
+
+        Raises
+        ------
+        QueryFileError
+            The result has no such column.
+        """
+        if not result.num_rows or "line" not in self.header:
+            return None
+
+        def total(named: re.Match[str]) -> str:
+            if named[1] not in result.schema.names:
+                raise self.refuse("line", f"the result has no column {named[1]}")
+            return f"{sum(filter(None, result[named[1]].to_pylist())):,}"
+
+        return _PLACEHOLDER.sub(total, self.header["line"])
+
 
 def read_queries(folder: str | Path, entries: Iterable[str], needed: Iterable[str]) -> list[Query]:
     """Read the queries of a folder, in the order of their names.
@@ -134,7 +157,7 @@ def _read(path: Path, entries: tuple[str, ...], needed: tuple[str, ...]) -> Quer
     return query
 
 
-_SECTION = ("title", "about", "position", "count", "limit")
+_SECTION = ("title", "about", "position", "count", "limit", "line")
 
 
 def read_sections(folder: str | Path) -> dict[str, Section]:
@@ -160,3 +183,7 @@ def sections() -> Mapping[str, Section]:
 RULES_FOLDER = _FOLDER / "rules"
 #: The tables of a summary, by their names.
 SECTIONS: Mapping[str, Section] = sections()
+#: The files of tables that are queries over others, by their names.
+VIEW_FILES: Mapping[str, Query] = MappingProxyType(
+    {query.name: query for query in read_queries(_FOLDER / "views", ("title", "about"), ("title", "about"))}
+)

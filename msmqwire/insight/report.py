@@ -46,9 +46,13 @@ _UNPRINTABLE = re.compile("[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u206
 
 _TITLES = {
     "hosts": "Hosts and roles",
+    "connections": "Attempts to connect",
     "queue_managers": "Queue managers",
     "queues": "Queues and their senders",
-    "acknowledgments": "Acknowledgments",
+    "acknowledgments": "Messages that asked for acknowledgments",
+    "answers": "How soon messages were acknowledged",
+    "sequences": "Sequences of transactional messages",
+    "classes": "Acknowledgments by class",
     "sessions": "Sessions",
     "repeated": "Messages sent more than once",
     "discovery": "Discovery",
@@ -231,7 +235,7 @@ def _meaning_of_class(acknowledgment: dict[str, Any]) -> str:
     return MEANINGS.get(acknowledgment["class"], "")
 
 
-_MEANINGS = {"problems": _meaning_of_problem, "acknowledgments": _meaning_of_class}
+_MEANINGS = {"problems": _meaning_of_problem, "classes": _meaning_of_class}
 
 
 def _table(caption: str, names: Iterable[str], rows: Sequence[Sequence[Any]]) -> ElementTree.Element:

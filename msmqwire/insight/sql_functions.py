@@ -8,7 +8,7 @@ from pathlib import Path
 MOST_FRAMES = 10
 _FEW_ROWS = 20
 #: The statement that lets groups have their first place only.
-ONE_PLACE = "CREATE OR REPLACE MACRO first_places(place) AS [min(place)]"
+ONE_PLACE = "CREATE OR REPLACE MACRO first_places(place) AS CASE WHEN min(place) IS NOT NULL THEN [min(place)] END"
 
 #: Functions of DuckDB that read nothing but their arguments, operators, and the helpers.
 FUNCTIONS = frozenset(Path(__file__).with_name("queries").joinpath("functions.txt").read_text("utf-8").split())

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from msmqwire.capture import ReadOptions, read_tables
-from msmqwire.capture.options import LARGE_BLOCK_SIZE, options_of
+from msmqwire.capture import ReadOptions
 from msmqwire.columns.plain import records
 from msmqwire.errors import counted
 from msmqwire.insight.engine import Engine, columns_needed
+from msmqwire.insight.findings import CapturedRows
 from msmqwire.insight.query_files import SECTIONS, Section
 
 if TYPE_CHECKING:
@@ -125,6 +125,10 @@ class Summary:
         """The rows of a section that were left out because of its limit, and the packets that they counted."""
         return self._result(name)[1:]
 
+    def line(self, name: str) -> str | None:
+        """What a section says in one line; None if it has no rows, or no such line."""
+        return self.sections[name].line(self.section(name))
+
     @property
     def files(self) -> int:
         """The number of files of the rows."""
@@ -168,6 +172,5 @@ def _batches(source: Any, options: ReadOptions | None) -> Iterator[tuple[str, pa
                 raise ValueError("options are for captures; other rows are summarized as they are")
             yield from source
             return
-    options = options or ReadOptions(block_size=LARGE_BLOCK_SIZE)
-    with read_tables(source, options=options_of(options, {"columns": COLUMNS, "guid": "binary"})) as reader:
+    with CapturedRows(source, options, COLUMNS) as reader:
         yield from reader

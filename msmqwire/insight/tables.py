@@ -12,12 +12,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 
-from msmqwire.capture import TABLES, arrow_schema, table_columns
+from msmqwire.capture import ALL_TABLES, TABLES, arrow_schema, table_columns
 from msmqwire.columns.arrow_arrays import booleans, integers
 from msmqwire.columns.plain import plain
 from msmqwire.insight.bodies import executable_kind
 from msmqwire.insight.database import Statement, parse
 from msmqwire.insight.protocols import protocol_of
+from msmqwire.insight.query_files import VIEW_FILES
+from msmqwire.insight.rules import RULES
+from msmqwire.mqqb.message.classes import MEANINGS, MESSAGE_CLASSES
 from msmqwire.mqqb.message.readable import DOTNET_HEADER
 from msmqwire.mqqb.schema import MESSAGES
 from msmqwire.properties import PROPID_Q_PATHNAME, PROPID_Q_QMID, PROPID_QM_PATHNAME
@@ -30,9 +33,14 @@ if TYPE_CHECKING:
 # pyarrow's stubs do not know functions of arrays and Python values
 pc: Any = pyarrow.compute
 
-#: The view of the rows of all tables: their common columns, after ``in_table``.
+#: The view of the rows of the tables of packets: their common columns, after ``in_table``.
 ALL_ROWS = "all_rows"
-NAMES = (*TABLES, ALL_ROWS)
+#: The view of the packets of findings.
+FINDINGS = "findings"
+#: The table of streams of MSMQ on ports that were not read, of which a lake has none.
+UNREAD = "unread_streams"
+UNREAD_COLUMNS = {"protocol": "VARCHAR", "port": "BIGINT", "streams": "BIGINT"}
+NAMES = (*ALL_TABLES, ALL_ROWS, UNREAD, *VIEW_FILES, FINDINGS)
 MINUTE = 60_000_000_000  # nanoseconds
 
 # Every row has them: the place orders rows by file and frame
@@ -40,6 +48,9 @@ _STORED = ("file", "frame", "place", "time_ns")
 _COMMON = ("src", "src_port", "dst", "dst_port", "fault", "violations")
 # Their bytes stay outside of the database
 _BYTES = frozenset({"body", "compound_body", "unrecognized", "properties", "extension_data"})
+
+# Of 64 bits, which are no quantity
+_SEQUENCES = frozenset({"tx_sequence_id", "acknowledged_tx_sequence_id"})
 
 # The packet of [MS-MQQB] 4.1
 PRINTED_CLIENT = "557358d1-9150-9595-4997-b6e611ea26c6"
@@ -89,6 +100,12 @@ DERIVED: dict[str, dict[str, Derived]] = {
     "messages": {
         **_EVERYWHERE,
         **_OF_STREAMS,
+        "message_class_meaning": Derived(
+            "CASE message_class "
+            + " ".join(f"WHEN {number} THEN '{MEANINGS[name]}'" for number, name in MESSAGE_CLASSES.items())
+            + " END",
+            "what a message of the class reports",
+        ),
         "probe": Derived(
             "CASE WHEN label = 'poc' AND ends_with(destination_queue, '/queuejumper') THEN 'metasploit-probe' END",
             "the rule that finds a valid packet of a scanner",
@@ -116,8 +133,34 @@ DERIVED: dict[str, dict[str, Derived]] = {
             "the queue manager at the sender: of a ping, or of its side of the connection; not of probes",
         ),
     },
+    "connections": dict(_EVERYWHERE),
 }
 
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _findings() -> str:
+    """The query for the packets of what the rules find."""
+    each = (
+        f"SELECT '{rule.name}' AS rule, '{rule.severity}' AS severity, {_literal(rule.title)} AS title, src, dst, "
+        f"time_ns, place FROM (\n{rule.text}\n) AS found"
+        for rule in RULES
+    )
+    return "\nUNION ALL\n".join(each)
+
+
+def unread_rows(streams: Mapping[str, int]) -> pa.RecordBatch:
+    """Return the rows of ``UNREAD`` from ``CaptureStats.unread_streams``."""
+    named = [(*name.rpartition(" on port ")[::2], count) for name, count in streams.items()]
+    rows = [{"protocol": protocol, "port": int(port), "streams": count} for protocol, port, count in named]
+    kinds = {"VARCHAR": pa.string(), "BIGINT": pa.int64()}
+    return pa.RecordBatch.from_pylist(rows, pa.schema([(name, kinds[kind]) for name, kind in UNREAD_COLUMNS.items()]))
+
+
+#: The tables that are queries over others.
+VIEWS: Mapping[str, str] = {FINDINGS: _findings(), **{name: query.text for name, query in VIEW_FILES.items()}}
 
 # Columns that are computed from bytes or properties, block by block
 
@@ -248,6 +291,10 @@ def _length_fields(batch: pa.RecordBatch, _: Any) -> Any:
     return pc.coalesce(names[1].take(pc.index_in(field, names[0])), field)
 
 
+def _first_times(batch: pa.RecordBatch, _: Any) -> Any:
+    return plain(batch.column("first_time")).cast(pa.timestamp("ns", "UTC")).cast(pa.int64())
+
+
 @dataclass(frozen=True)
 class Computed:
     """A column that code computes from columns whose bytes stay outside of the database.
@@ -300,14 +347,20 @@ COMPUTED: dict[str, dict[str, Computed]] = {
             "the field of the fault, or the length of that field where another field has it",
         ),
         "after": Computed(
-            "BIGINT", ("fault",), None,
+            "BIGINT", ("fault", "frame", "stream_offset"), None,
             "where the length of an SRMP envelope is at fault, the bytes of the packet after it; null in a lake",
         ),
         "joined": Computed(
-            "BOOLEAN", (), None, "the bytes are the first of a stream whose SYN was not captured; null in a lake"
+            "BOOLEAN", ("unrecognized",), None,
+            "the bytes are the first of a stream whose SYN was not captured; null in a lake",
         ),
     },
     "sessions": {},
+    "connections": {
+        "first_time_ns": Computed(
+            "BIGINT", ("first_time",), _first_times, "the time of its first segment, in nanoseconds since 1970"
+        )
+    },
 }  # fmt: skip
 
 
@@ -315,15 +368,40 @@ def columns_of(table: str) -> dict[str, str]:
     """Return the columns that queries may name in a table, each with what it is if it is derived."""
     if table == ALL_ROWS:
         return {"in_table": "the name of the table", **dict.fromkeys((*_STORED, "time", "minute", *_COMMON), "")}
+    if table == UNREAD:
+        return {
+            "protocol": "what the stream looks like: MSMQ, SRMP over HTTP, an interface of RPC",
+            "port": "a port that was not read",
+            "streams": "how many there are",
+        }
     own = dict.fromkeys((name for name in table_columns(table) if name not in _BYTES), "")
     derived: dict[str, Derived | Computed] = {**DERIVED[table], **COMPUTED[table]}
     return {**own, "place": "", "time_ns": "", **{name: each.about for name, each in derived.items()}}
 
 
+def views_of(statement: Statement) -> dict[str, Statement]:
+    """Return the views that a statement names, each after those that it names itself."""
+    found: dict[str, Statement] = {}
+    for name in {each.text.lower(): None for each in statement.tables}:
+        if name in VIEWS:
+            view = parse(VIEWS[name])
+            assert view is not None
+            found |= {**views_of(view), name: view}
+    return found
+
+
 def wanted_columns(statement: Statement) -> dict[str, set[str]]:
-    """Return the columns of each table that a statement names."""
+    """Return the columns of each table that a statement, and the views that it names, name."""
     wanted: dict[str, set[str]] = {}
-    for name in {each.text.lower() for each in statement.tables}:
+    for each in (statement, *views_of(statement).values()):
+        for table, names in _named_columns(each).items():
+            wanted.setdefault(table, set()).update(names)
+    return wanted
+
+
+def _named_columns(statement: Statement) -> dict[str, set[str]]:
+    wanted: dict[str, set[str]] = {}
+    for name in {each.text.lower() for each in statement.tables} - {*VIEWS, UNREAD}:
         known = columns_of(name)
         found = set(known) if name in statement.stars else set(known) & statement.columns
         for table in TABLES if name == ALL_ROWS else (name,):
@@ -377,6 +455,7 @@ class StoredTable:
         schema = arrow_schema(name, own, guid="uuid", dictionaries=False)
         self.types = {"file": "VARCHAR", "frame": "BIGINT", "place": "BIGINT", "time_ns": "BIGINT"}
         self.types |= {column: _duckdb_type(schema.field(column).type) for column in own}
+        self.types |= dict.fromkeys(_SEQUENCES.intersection(own), "UBIGINT")
         self.types |= {column: each.type for column, each in self._computed.items()}
         self._last_place = -1
         #: The most rows that may have one place.

@@ -158,7 +158,7 @@ def test_threads_change_no_row(threads: int, tmp_path: Path) -> None:
     expected, summary = summarize(path), Summary(threads=threads)
     from msmqwire.capture import read_tables
 
-    for table, rows in read_tables(path, columns=COLUMNS):
+    for table, rows in read_tables(path, COLUMNS, columns=COLUMNS):
         summary.add(table, rows)
     for name in SECTIONS:
         assert summary.section(name).equals(expected.section(name))

@@ -126,7 +126,7 @@ def test_captured_rows_have_the_bytes_after_the_length_of_an_envelope(tmp_path: 
     right, wrong = vector("http-check-malicious"), vector("F3-establish-connection-request")
     frames = stream([wrong, right, wrong, right], port=4001) + stream([message(), right], port=4002)
     path = write(tmp_path / "x.pcap", frames)
-    with CapturedRows(path, more={"messages": ("src_port", "packet_size")}) as reader:
+    with CapturedRows(path, columns={"messages": ("frame", "stream_offset", "packet_size", "fault")}) as reader:
         found = [row for table, batch in reader if table == "messages" for row in batch.to_pylist()]
     assert len(found) == 4
     (ordinary,) = (row for row in found if row["fault"] is None)

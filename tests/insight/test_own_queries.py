@@ -10,7 +10,7 @@ import pytest
 from msmqwire.capture import TABLES, table_columns
 from msmqwire.insight.database import parse
 from msmqwire.insight.engine import Engine, columns_needed
-from msmqwire.insight.query_files import SECTIONS, QueryFileError, read_sections
+from msmqwire.insight.query_files import SECTIONS, VIEW_FILES, QueryFileError, read_sections
 from msmqwire.insight.rules import RULES, read_rules
 from msmqwire.insight.tables import ALL_ROWS, NAMES, columns_of
 from tests.cli.support import run
@@ -52,6 +52,25 @@ def test_a_section_of_a_folder_is_made(capture: Path, tmp_path: Path) -> None:
     assert {"labels", "hosts", "queues"} <= set(tables)
     shown = run("summary", capture, "-q", "--sections-from", own, "-T", "table")[1]
     assert "labels" in shown
+
+
+def test_a_section_of_a_folder_says_a_line(capture: Path, tmp_path: Path) -> None:
+    text = (
+        SECTION
+        + "-- line: {messages} messages of {messages}\nSELECT label, count(*) AS messages FROM messages GROUP BY 1"
+    )
+    own = folder(tmp_path, "labels", text)
+    _, _, errors = run("summary", capture, "--sections-from", own, "--table", "labels")
+    assert "labels: 3 messages of 3\n" in errors
+    wrong = folder(tmp_path, "labels", text.replace("{messages} messages", "{bytes} messages"))
+    status, _, errors = run("summary", capture, "-q", "--sections-from", wrong, "--table", "labels")
+    assert (status, errors) == (1, f"msmqwire: {wrong}/labels.sql:3:1: line: the result has no column bytes\n")
+
+
+def test_a_view_is_a_table(capture: Path, tmp_path: Path) -> None:
+    text = SECTION + "SELECT queue, count(*) AS messages FROM (SELECT * FROM asked_messages) AS each GROUP BY queue"
+    own = folder(tmp_path, "labels", text)
+    assert run("summary", capture, "-q", "--sections-from", own, "--table", "labels", "-T", "json")[:2] == (0, "")
 
 
 def test_a_rule_of_a_folder_is_applied(capture: Path, tmp_path: Path) -> None:
@@ -182,7 +201,7 @@ def test_files_that_are_no_queries(tmp_path: Path) -> None:
 
 
 def test_every_query_of_the_package_has_what_the_manual_shows() -> None:
-    for query in (*SECTIONS.values(), *RULES):
+    for query in (*SECTIONS.values(), *VIEW_FILES.values(), *RULES):
         assert query.header["about"]
         statement = parse(query.text)
         assert statement is not None

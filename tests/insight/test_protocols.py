@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from msmqwire.insight.findings import Finding
+from msmqwire.capture import ReadOptions
+from msmqwire.insight.findings import CapturedRows, Detector, Finding
 from msmqwire.insight.protocols import PROTOCOLS, UNKNOWN, protocol_of
 from tests.insight.captures import FIRST, WRITER, message, stream, vector, write
 from tests.insight.test_detect import findings
@@ -111,3 +112,24 @@ def test_the_rest_of_a_packet_is_no_other_protocol(tmp_path: Path) -> None:
     assert others(write(tmp_path / "end.pcap", talk.frames[end:])) == []
     for lost in data[1:]:
         assert others(write(tmp_path / "gap.pcap", frames[:lost] + frames[lost + 1 :])) == []
+
+
+def test_other_ports_have_other_protocols(tmp_path: Path) -> None:
+    """Whoever reads all ports finds what belongs there, unless it is in a connection of MSMQ."""
+    request = FIRST_BYTES["http"][0]
+
+    def on_port_8080(packets: list[bytes], port: int) -> list[bytes]:
+        return [frame.replace(b"\x07\x09", b"\x1f\x90") for frame in stream(packets, port=port)]
+
+    frames = [*on_port_8080([request], 4001), *on_port_8080([bytes(64)], 4002)]
+    path = write(tmp_path / "x.pcap", frames)
+    assert msmq_findings(path) == []
+    frames += on_port_8080([message(), request], 4003)
+    assert msmq_findings(write(tmp_path / "y.pcap", frames)) == [("other-protocol", 4003)]
+
+
+def msmq_findings(path: Path) -> list[tuple[str, int]]:
+    detector = Detector()
+    for table, batch in CapturedRows(path, ReadOptions(ports={1801, 8080})):
+        detector.add(table, batch)
+    return [(finding.rule, finding.evidence["src_port"]) for finding in detector.findings()]

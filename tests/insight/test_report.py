@@ -191,7 +191,7 @@ def test_a_pipe_has_no_digest(tmp_path: Path) -> None:
 def test_the_worst_findings_come_first(tmp_path: Path) -> None:
     frames = [datagram(WRITER["PRINTED_REQUEST"]), *stream([WRITER["user_message"](FIRST, SECOND, 3, 1, 0, b"\1\xff")])]
     text = report(tmp_path / "report.html", write(tmp_path / "x.pcap", frames))
-    assert "2 packets, 1 host, 1 queue, 1 payload with a fault, 2 findings (1 high); 2024-03-04 08:00:00 UTC" in text
+    assert "2 packets, 2 hosts, 1 queue, 1 payload with a fault, 2 findings (1 high); 2024-03-04 08:00:00 UTC" in text
     assert text.index("refused-notification") < text.index("discovery-probe")
     assert '<td class="time">2024-03-04 08:00:00</td>' in text
 

@@ -87,7 +87,7 @@ def test_the_numbers_that_a_reader_wants_first() -> None:
     fault = {"code": "bad_count", "field": "x", "offset": 0}
     add_to(summary, "notifications", {"version": 1, "time": 2 * MINUTE}, {"fault": fault})
     text = shown(summary, [finding("low"), finding("high"), finding("high")]).texts
-    numbers = "2 packets, 1 host, 2 queues, 1 payload with a fault, 3 findings (2 high)"
+    numbers = "2 packets, 2 hosts, 2 queues, 1 payload with a fault, 3 findings (2 high)"
     assert f"{numbers}; 1970-01-01 00:00:00 – 00:02:00 UTC" in text
 
 
@@ -162,7 +162,7 @@ def test_faults_violations_and_classes_have_their_meanings() -> None:
     assert heads[-1] == "meaning"
     assert {row[2][0]: bool(row[-1][0]) for row in rows} == {"bad_count": True, "mask_nonzero_on_ip": True}
     assert "the broken rule" in next(row[-1][0] for row in rows if row[2][0] == "mask_nonzero_on_ip")
-    heads, (row,) = found.table("acknowledgments")
+    heads, (row,) = found.table("classes")
     assert heads[-1] == "meaning"
     assert row[-1][0]
 

@@ -9,12 +9,12 @@
 -- sid: 1801007
 -- category: Misc activity
 WITH shown AS (
-    SELECT own_manager AS queue_manager, src AS address, place, time_ns FROM messages WHERE own_manager IS NOT NULL
+    SELECT own_manager AS queue_manager, src, dst, place, time_ns FROM messages WHERE own_manager IS NOT NULL
     UNION ALL
-    SELECT own_manager, src, place, time_ns FROM sessions WHERE own_manager IS NOT NULL
+    SELECT own_manager, src, dst, place, time_ns FROM sessions WHERE own_manager IS NOT NULL
 )
-SELECT queue_manager, address, place, time_ns
+SELECT queue_manager, src AS address, src, dst, place, time_ns
 FROM shown
 WHERE queue_manager IN (
-    SELECT queue_manager FROM shown GROUP BY queue_manager HAVING min(address) <> max(address)
+    SELECT queue_manager FROM shown GROUP BY queue_manager HAVING min(src) <> max(src)
 )

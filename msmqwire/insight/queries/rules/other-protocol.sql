@@ -3,7 +3,8 @@
 -- reference: [MS-MQQB] 2.1
 -- source: the first bytes of HTTP (RFC 9112, 9113), TLS (RFC 8446), SSH (RFC 4253), SMB ([MS-SMB2] 2.1), RDP
 -- source: ([MS-RDPBCGR] 2.2.1)
--- about: a stream on a selected port that is not MSMQ: a scanner, a health check, or a program with a wrong port.
+-- about: a stream on port 1801 that is not MSMQ, or one on another selected port in whose connection there are packets
+-- about: of MSMQ: a scanner, a health check, or a program with a wrong port.
 -- about: `protocol` is `http`, `tls`, `ssh`, `smb`, `rdp` or `unknown`, by the first bytes. `unknown` is reported only
 -- about: from the beginning of a stream whose SYN was captured, and only if no packet follows in its connection, from
 -- about: either side: otherwise the bytes may be the end of a packet whose beginning was sent before the capture began
@@ -12,10 +13,24 @@
 -- category: Detection of a Network Scan
 -- transport: TCP
 -- probe: yes
-WITH foreign_bytes AS (
+WITH packets AS (
+    SELECT src, src_port, dst, dst_port FROM messages WHERE protocol IS NULL
+    UNION ALL
+    SELECT src, src_port, dst, dst_port FROM sessions
+),
+-- On a port that is not that of MSMQ, other protocols are at home
+of_msmq AS (
+    SELECT src, src_port, dst, dst_port FROM packets WHERE src_port <> 1801 AND dst_port <> 1801
+),
+foreign_bytes AS (
     SELECT src, src_port, dst, dst_port, from_server, protocol, fault, stream_offset, joined, place, time_ns
     FROM messages
     WHERE protocol IS NOT NULL
+        AND (
+            src_port = 1801 OR dst_port = 1801
+            OR (src, src_port, dst, dst_port) IN (SELECT (src, src_port, dst, dst_port) FROM of_msmq)
+            OR (dst, dst_port, src, src_port) IN (SELECT (src, src_port, dst, dst_port) FROM of_msmq)
+        )
 ),
 asked AS (
     SELECT DISTINCT src, src_port, dst, dst_port FROM foreign_bytes WHERE NOT from_server
@@ -45,11 +60,6 @@ connections_of_unknown AS (
     SELECT src, src_port, dst, dst_port FROM unknown
     UNION ALL
     SELECT dst, dst_port, src, src_port FROM unknown
-),
-packets AS (
-    SELECT src, src_port, dst, dst_port FROM messages WHERE protocol IS NULL
-    UNION ALL
-    SELECT src, src_port, dst, dst_port FROM sessions
 ),
 spoken AS (
     SELECT DISTINCT src, src_port, dst, dst_port

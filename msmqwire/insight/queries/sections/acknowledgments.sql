@@ -1,14 +1,26 @@
--- title: messages with a class other than normal: acknowledgments by class, and the queue they went to; negative ones
--- title: report messages that were not delivered, or not received
--- about: a class of messages other than `normal`. Negative ones report messages that were not delivered, or not
--- about: received; their queue managers keep them in a dead-letter queue if the sender asked for it
--- position: 7
--- count: messages
+-- title: messages that asked for acknowledgments, and what was answered after how long; those without an answer first
+-- about: a message that asked for acknowledgments, in `asked`: by its administration queue and flags, or as a transactional
+-- about: message, which has the `number` and the `previous_number` of its `sequence`. `answers` are the positive ones in
+-- about: the captures, with the milliseconds until the first of each; an OrderAck answers all numbers up to its own.
+-- about: `negative` is the class of a negative one. `answered` is false where a positive one was asked for and none was
+-- about: captured, which may have been sent elsewhere or later; it is null where only negative ones were asked for and
+-- about: none was captured. `copies` is how often a host sent the message to the same address
+-- position: 8
+-- count: copies
 SELECT
-    message_class_name AS class, message_class AS code, message_class >= 32768 AS negative, destination_queue AS queue,
-    src AS sender, count(*) AS messages, min(time_ns) AS first_seen, max(time_ns) AS last_seen,
-    first_places(place) AS frames
-FROM messages
-WHERE message_class > 0
-GROUP BY message_class_name, message_class, destination_queue, src
-ORDER BY messages DESC, frames[1], class, queue, sender
+    queue, src, dst, source_queue_manager, message_id, tx_sequence_id AS sequence, tx_sequence_number AS number,
+    previous_tx_sequence_number AS previous_number,
+    named_bits(
+        asked,
+        ['positive_arrival_ack', 'positive_receive_ack', 'negative_arrival_ack', 'negative_receive_ack', 'order_ack',
+         'final_ack']
+    ) AS asked,
+    CASE WHEN answers > 0 OR negative IS NOT NULL THEN true WHEN asked & 19 > 0 THEN false END AS answered,
+    named_bits(answers, ['ack_reach_queue', 'ack_receive', 'order_ack']) AS answers, negative,
+    CASE WHEN reached_ns >= first_ns THEN (reached_ns - first_ns) / 1000000 END AS reached_ms,
+    CASE WHEN received_ns >= first_ns THEN (received_ns - first_ns) / 1000000 END AS received_ms,
+    CASE WHEN ordered_ns >= first_ns THEN (ordered_ns - first_ns) / 1000000 END AS ordered_ms,
+    CASE WHEN negative_ns >= first_ns THEN (negative_ns - first_ns) / 1000000 END AS negative_ms,
+    copies, first_ns AS first_seen, last_ns AS last_seen, [place] AS frames
+FROM asked_messages
+ORDER BY answered NULLS LAST, place, queue, source_queue_manager, message_id

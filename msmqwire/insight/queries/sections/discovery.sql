@@ -1,6 +1,6 @@
 -- title: runs of discovery: requests of a client, and replies to them
 -- about: a run of discovery: a request has no answer where `replies` is 0
--- position: 10
+-- position: 14
 -- count: packets
 WITH packets AS (
     SELECT

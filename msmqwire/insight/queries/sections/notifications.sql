@@ -3,7 +3,7 @@
 -- about: changes of which a machine was notified, with their [judgement](notification-roles.md#the-judgement):
 -- about: `applied` is false where a receiver must not apply the change, `rule` says why, and `unverified` what a
 -- about: capture does not show, so that the receiver may not have applied it
--- position: 11
+-- position: 15
 -- count: changes
 SELECT
     dst AS machine, src AS sender, version, operation, object, outcome = 'applied' AS applied, rule, unverified,

@@ -1,6 +1,6 @@
 -- title: the addresses and names of a queue manager, and the packets that show them
 -- about: the GUID of a queue manager, with an address or a name, and the kind of packet that shows both
--- position: 5
+-- position: 6
 -- count: rows
 WITH shown AS (
     SELECT named_manager AS queue_manager, NULL AS address, manager_name AS name, 'change notification' AS evidence,

@@ -1,6 +1,6 @@
 -- title: who sends to a queue: messages, acknowledgments included, and bytes of their bodies
 -- about: a queue and a sender: messages, and the bytes of their bodies. A message to several queues counts for each
--- position: 6
+-- position: 7
 -- count: messages
 WITH sent AS (
     SELECT destination_queue AS queue, src AS sender, source_queue_manager, message_size, time_ns, place

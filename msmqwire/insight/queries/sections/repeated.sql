@@ -1,6 +1,6 @@
 -- title: messages that a host sent to another more than once
 -- about: a message that a host sent to another more than once
--- position: 9
+-- position: 13
 -- count: copies
 -- limit: 262144
 SELECT

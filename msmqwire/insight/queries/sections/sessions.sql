@@ -3,7 +3,7 @@
 -- about: a direction of a TCP connection. `missing_bytes` are the bytes between its first and its last packet that
 -- about: belong to no decoded packet: they are in gaps, or in packets with faults. Connections that use the same ports
 -- about: one after the other are one row, which can hide missing bytes
--- position: 8
+-- position: 12
 -- count: packets
 WITH sent AS (
     -- Of a packet with the fault incomplete the size may be known, but not all of its bytes are there. PacketSize of a
