@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from msmqwire.capture import chosen_frames
+from msmqwire.capture import capture_range, chosen_frames
 
 ROOT = Path(__file__).parent.parent
 #: Values that a caller never looks into: parameters of constructors that only the package calls.
