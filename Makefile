@@ -117,6 +117,15 @@ manual: check $(DONE)/venv ## write the manual with its reference to build/manua
 interop: $(DONE)/spark build ## write the dissector for Wireshark and the descriptions for Kaitai Struct to build/interop
 	$(PY) -m msmqwire.insight.interop build/interop
 
+# npm ci installs the versions of charts/package-lock.json, and refuses other contents than its hashes
+.PHONY: charts
+charts: ## bundle Vega-Lite, which draws the charts of a report, with its licences (needs Node.js and npm)
+	rm -rf build/charts
+	mkdir -p build/charts
+	cp charts/* build/charts
+	cd build/charts && npm ci --ignore-scripts --no-audit --no-fund
+	cd build/charts && node bundle.mjs $(CURDIR)/msmqwire/insight/charts
+
 .PHONY: bench
 bench: $(DONE)/bench build ## measure the speed (1,000,000 rows and more) and write docs/performance.md and the table of README
 	$(PY) -m pytest benchmarks --write-page docs $(ARGS)

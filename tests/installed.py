@@ -54,6 +54,7 @@ python -c 'from msmqwire.capture import read_table; assert len(read_table("examp
 msmqwire summary examples/message-session.pcap --quiet
 msmqwire detect examples/message-session.pcap --quiet
 msmqwire report examples/message-session.pcap --quiet -o report.html
+grep -q 'their licences are in licences.txt' report.html
 grep -q '</html>' report.html
 """,
     "spark": r"""

@@ -1,7 +1,7 @@
 """Write a summary of captures or a lake, and findings, as one HTML page.
 
-The page is one file that loads nothing: tables that can be sorted, a timeline, a drawing of hosts if
-Graphviz is installed, the frames of every figure, the meaning of every fault and violation.
+The page is one file that loads nothing: charts of packets over time, hosts and queues, findings with their
+messages, tables that can be sorted, the frames of every figure, the meaning of every fault and violation.
 
 exit status:
   0  every frame was read and every payload decoded
@@ -21,17 +21,20 @@ import hashlib
 import os
 import shlex
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msmqwire.cli.arguments import add_expected, add_jobs, add_quiet, add_selection
 from msmqwire.cli.console import optional, say
 from msmqwire.cli.counts import report
 from msmqwire.cli.detect import detect
-from msmqwire.cli.inputs import Inputs, Rows, add_captures_or_lake
+from msmqwire.cli.inputs import Inputs, add_captures_or_lake
 from msmqwire.cli.target import open_target
 from msmqwire.errors import counted
+
+if TYPE_CHECKING:
+    from msmqwire.insight.findings import Detector
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -49,18 +52,17 @@ def run(options: argparse.Namespace) -> int:
     """Write the page; the exit status."""
     optional("pyarrow", "msmqwire report")
     optional("duckdb", "msmqwire report")
-    from msmqwire.insight.query_files import SECTIONS
-    from msmqwire.insight.report import page
+    from msmqwire.insight.report import REPORT_SECTIONS, page
 
     inputs = Inputs(options)
-    detector, summary, lines, status = detect(options, inputs, SECTIONS)
+    detector, summary, lines, status = detect(options, inputs, REPORT_SECTIONS)
     findings = detector.findings()
     with open_target(options.output, options.files) as sink:
         html = page(
             *(summary, findings, options.files or [options.lake]),
             made=_made(inputs.captures),
             counts=lines,
-            messages=_first_messages(inputs),
+            messages=_shown_messages(inputs, _places(detector)),
         )
         sink.write(html.encode("utf-8", "replace"))
     report(lines, status, quiet=options.quiet)
@@ -69,24 +71,49 @@ def run(options: argparse.Namespace) -> int:
     return status
 
 
-def _first_messages(inputs: Inputs) -> list[dict[str, Any]]:
-    """The first messages with their texts; none of a pipe, which can be read only once."""
-    from msmqwire.insight.report import MESSAGE_COLUMNS, MOST_MESSAGES
+def _places(detector: Detector) -> set[tuple[str | None, int]]:
+    """The files and frames of findings whose rules read messages, the first of each finding up to a limit."""
+    from msmqwire.insight.engine import checked
+    from msmqwire.insight.report import MOST_MESSAGES
+
+    rules = {
+        rule.name for rule in detector.rules if any(name.text.lower() == "messages" for name in checked(rule).tables)
+    }
+    places = ((each.file, frame) for each in detector.findings() if each.rule in rules for frame in each.frames)
+    return set(islice(places, 10 * MOST_MESSAGES))
+
+
+def _shown_messages(inputs: Inputs, places: set[tuple[str | None, int]]) -> list[dict[str, Any]]:
+    """The first messages with their texts, and those of findings; none of a pipe, which can be read only once."""
+    import pyarrow as pa
+
+    from msmqwire.columns.plain import records
+    from msmqwire.insight.report import MESSAGE_COLUMNS, MOST_MESSAGES, TEXTS
+    from msmqwire.insight.tables import pc
 
     if "-" in inputs.captures:
         return []
+    frames = pa.array(sorted({frame for _, frame in places}), pa.int64())
+    missing = set(places)
+    found: list[dict[str, Any]] = []
+    first = 0
     with inputs.rows({"messages": MESSAGE_COLUMNS}) as (rows, _):
-        return list(islice(_records(rows), MOST_MESSAGES))
-
-
-def _records(rows: Rows) -> Iterator[dict[str, Any]]:
-    """Rows with a label or a text, a few at a time."""
-    from msmqwire.columns.plain import records
-    from msmqwire.insight.report import TEXTS
-
-    for _, batch in rows:
-        for start in range(0, batch.num_rows, 128):
-            yield from (row for row in records(batch.slice(start, 128)) if any(row[name] for name in TEXTS))
+        for _, batch in rows:
+            for start in range(0, batch.num_rows, 128):
+                part = batch.slice(start, 128)
+                if first == MOST_MESSAGES:
+                    part = part.filter(pc.is_in(part.column("frame").cast(pa.int64()), frames))
+                for row in records(part):
+                    place = row["file"], row["frame"]
+                    has_text = first < MOST_MESSAGES and any(row[name] for name in TEXTS)
+                    first += has_text
+                    if has_text or place in places:
+                        found.append(row)
+                    missing.discard(place)
+            # Further messages of a frame are in the same batch
+            if first == MOST_MESSAGES and not missing:
+                break
+    return found
 
 
 def _made(names: Iterable[str]) -> list[str]:

@@ -1,11 +1,29 @@
-"""Places and times of the rows of a result as text."""
+"""Places, times and texts of the rows of a result as text that people read."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from pathlib import PurePath
 from typing import Any
+
+# Controls and marks that change the direction of writing
+_UNPRINTABLE = re.compile("[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufffe\uffff]")
+_UNPRINTABLE_IN_LINES = re.compile(_UNPRINTABLE.pattern.replace("\0-\x1f", "\0-\x08\x0b-\x1f"))
+
+
+def printable(value: Any, *, lines: bool = False) -> str:
+    """A value as text, with U+FFFD for characters that nothing shows; with ``lines`` its lines and tabs remain.
+
+    Examples
+    --------
+    >>> printable("a\\r\\nb"), printable("a\\r\\nb\\0", lines=True)
+    ('a��b', 'a\\nb�')
+    """
+    if lines:
+        return _UNPRINTABLE_IN_LINES.sub("\ufffd", str(value).replace("\r\n", "\n"))
+    return _UNPRINTABLE.sub("\ufffd", str(value))
 
 
 def frames_text(frames: Iterable[Mapping[str, Any]], *, files: bool = True) -> str:

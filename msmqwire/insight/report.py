@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import re
-import shutil
-import subprocess
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -20,29 +19,29 @@ from xml.etree import ElementTree
 from msmqwire.errors import counted
 from msmqwire.insight.explain import explain
 from msmqwire.insight.findings import Finding
-from msmqwire.insight.frames import frames_text, seen_text
+from msmqwire.insight.frames import frames_text, printable, seen_text
+from msmqwire.insight.report_charts import FOLDER, REPORT_SECTIONS, activity_chart, hosts_chart, queues_chart
+from msmqwire.insight.rules import SEVERITIES
 from msmqwire.insight.summary import Summary
 from msmqwire.mqqb.message.classes import MEANINGS
 from msmqwire.wire.codes import FAULTS
 
-__all__ = ["MESSAGE_COLUMNS", "MOST_MESSAGES", "page"]
+__all__ = ["MESSAGE_COLUMNS", "MOST_MESSAGES", "REPORT_SECTIONS", "TEXTS", "page"]
 
+#: The most messages that a report shows besides those of findings.
 MOST_MESSAGES = 100
-#: The columns of the messages that a report shows.
-#: Of messages, the columns that are text of the sender
+#: Of messages, the columns that are text of the sender.
 TEXTS = ("label", "body_text", "extension_text")
-MESSAGE_COLUMNS = ("file", "frame", "time", "src", "destination_queue", *TEXTS)
+#: The columns of the messages that a report shows.
+MESSAGE_COLUMNS = (
+    "file", "frame", "time", "src", "dst", "message_class", "message_class_name", "destination_queue", *TEXTS
+)  # fmt: skip
 _MOST_ROWS = 1000
 _LONGEST_TEXT = 300
 _MOST_PAIRS = 60
-_MOST_BARS = 120
-_WIDEST_BAR = 40
-_DOT_SECONDS = 20
-_SEVERITIES = ("high", "medium", "low")
+_SCRIPTS = (f"{FOLDER.name}/vega.min.js", "report.js")
+_NO_TIME = datetime.max.replace(tzinfo=UTC)
 _TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d( – .*)?")
-# Controls and marks that change the direction of writing
-_UNPRINTABLE = re.compile("[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufffe\uffff]")
-
 
 _TITLES = {
     "hosts": "Hosts and roles",
@@ -71,15 +70,30 @@ def page(
     counts: Sequence[str] = (),
     messages: Sequence[dict[str, Any]] = (),
 ) -> str:
-    """The report as HTML.
+    """The report as HTML, of a summary with ``REPORT_SECTIONS``.
 
     ``made`` are lines that say how it was made, ``counts`` what became of every frame; ``messages`` are rows of the
     table of messages with ``MESSAGE_COLUMNS``.
     """
-    sections = [("findings", "Findings", _findings(findings)), ("traffic", "Who talks to whom", _traffic(summary))]
-    sections.append(("timeline", "Timeline", _timeline(summary)))
+    findings = sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity))
+    # A capture without a time has no order
+    messages = sorted(messages, key=lambda row: row["time"] or _NO_TIME)
+    charts = {
+        name: (title, chart)
+        for name, title, chart in (
+            ("activity", "Packets over time", activity_chart(summary, findings)),
+            ("hosts", "Hosts and the packets between them", hosts_chart(summary, findings)),
+            ("queues", "The queues with the most bytes", queues_chart(summary)),
+        )
+        if chart is not None
+    }
+    shown_in = _messages_of_findings(findings, messages)
+    sections = [("glance", "At a glance", _charts(charts))] if charts else []
+    sections.append(("findings", "Findings", _findings(findings, shown_in)))
     if messages:
-        sections.append(("messages", "Messages", _messages(messages)))
+        sections.append(("messages", "Messages", _messages(messages, shown_in)))
+    sections.append(("traffic", "Who talks to whom", _traffic(summary)))
+    sections.append(("timeline", "Timeline", _timeline(summary)))
     for name, title in _TITLES.items():
         sections.append((name, title, _section(summary, name)))
     if counts:
@@ -90,7 +104,7 @@ def page(
         _element("meta", {"http-equiv": "Content-Security-Policy", "content": _policy()}),
         _element("meta", {"name": "viewport", "content": "width=device-width"}),
         _element("title", {}, "MSMQ report"),
-        _element("style", {}, _beside("report.css"), raw=True),
+        _element("style", {}, _read("report.css"), raw=True),
     )  # fmt: skip
     links = [_element("li", {}, _element("a", {"href": f"#{id_}"}, title)) for id_, title, _ in sections]
     body = _element(
@@ -111,20 +125,41 @@ def page(
                 for id_, title, content in sections
             ),
         ),
-        _element("script", {}, _beside("report.js"), raw=True),
+        _element("script", {"type": "application/json", "id": "charts"}, _json(charts), raw=True),
+        *(_element("script", {}, _read(name), raw=True) for name in _SCRIPTS),
     )  # fmt: skip
     html = _element("html", {"lang": "en"}, head, body)
     return "<!DOCTYPE html>\n" + ElementTree.tostring(html, encoding="unicode", method="html") + "\n"
 
 
-def _beside(name: str) -> str:
+def _read(name: str) -> str:
     """The text of a file beside this module."""
-    return Path(__file__).with_name(name).read_text("utf-8")
+    return Path(__file__).parent.joinpath(name).read_text("utf-8")
 
 
 def _policy() -> str:
-    digest = base64.b64encode(hashlib.sha256(_beside("report.js").encode()).digest()).decode()
-    return f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
+    scripts, style = " ".join(map(_hash, _SCRIPTS)), _hash("report.css")
+    return f"default-src 'none'; style-src {style}; script-src {scripts}"
+
+
+def _hash(name: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(_read(name).encode()).digest()).decode()}'"
+
+
+def _json(charts: Mapping[str, tuple[str, Any]]) -> str:
+    """The charts as text of a script, in which the parser of HTML finds no tag."""
+    specifications = {name: chart for name, (_, chart) in charts.items()}
+    return json.dumps(specifications, separators=(",", ":")).replace("<", "\\u003c")
+
+
+def _charts(charts: Mapping[str, tuple[str, Any]]) -> list[ElementTree.Element]:
+    """The places of the charts, which the script fills."""
+    note = "A browser that runs no scripts shows no charts. The tables below have the same numbers."
+    content = [_element("noscript", {}, _element("p", {}, note))]
+    for name, (title, _) in charts.items():
+        place = _element("div", {"class": "chart", "id": f"chart-{name}"})
+        content.append(_element("figure", {}, _element("figcaption", {}, title), place))
+    return content
 
 
 def _subject(files: Sequence[str]) -> str:
@@ -151,15 +186,17 @@ def _overview(summary: Summary, findings: Sequence[Finding]) -> str:
 
 
 def _element(tag: str, attributes: dict[str, str], *content: Any, raw: bool = False) -> ElementTree.Element:
-    """An element with elements and texts in it."""
-    made = ElementTree.Element(tag, {name: _text(value) for name, value in attributes.items()})
+    """An element with elements and texts in it; lines of cells are lines of the page."""
+    made = ElementTree.Element(tag, {name: printable(value) for name, value in attributes.items()})
     for item in content:
         if isinstance(item, ElementTree.Element):
             made.append(item)
-        elif len(made):
-            made[-1].tail = (made[-1].tail or "") + _text(item)
+            continue
+        text = item if raw else printable(item, lines=tag == "td")
+        if len(made):
+            made[-1].tail = (made[-1].tail or "") + text
         else:
-            made.text = (made.text or "") + (item if raw else _text(item))
+            made.text = (made.text or "") + text
     return made
 
 
@@ -167,34 +204,54 @@ def _list(lines: Iterable[str]) -> ElementTree.Element:
     return _element("ul", {}, *(_element("li", {}, line) for line in lines))
 
 
-def _text(value: Any) -> str:
-    return _UNPRINTABLE.sub("\ufffd", str(value))
+def _messages_of_findings(findings: Sequence[Finding], messages: Sequence[Mapping[str, Any]]) -> dict[int, list[int]]:
+    """The numbers of the messages of each finding, both from 1."""
+    numbers: dict[tuple[Any, Any], list[int]] = {}
+    for number, row in enumerate(messages, 1):
+        numbers.setdefault((row["file"], row["frame"]), []).append(number)
+    found = {
+        number: sorted(each for frame in finding.frames for each in numbers.get((finding.file, frame), ()))
+        for number, finding in enumerate(findings, 1)
+    }
+    return {number: places for number, places in found.items() if places}
 
 
-def _findings(findings: Sequence[Finding]) -> list[ElementTree.Element]:
+def _findings(findings: Sequence[Finding], shown_in: Mapping[int, Sequence[int]]) -> list[ElementTree.Element]:
     if not findings:
         return [_element("p", {}, "None.")]
-    rows = []
-    for finding in sorted(findings, key=lambda finding: _SEVERITIES.index(finding.severity)):
+    rows, attributes = [], []
+    for number, finding in enumerate(findings, 1):
         evidence = finding.readable()
         seen = evidence.pop("seen")
         frames = frames_text([{"file": finding.file, "frame": frame} for frame in finding.frames])
         shown = "; ".join(f"{name} {_shown(value)}" for name, value in evidence.items())
-        rows.append([finding.severity, f"{finding.title} ({finding.rule}, {finding.reference})", shown, seen, frames])
-    return [_table("Findings of msmqwire detect", ["severity", "finding", "evidence", "seen", "frames"], rows)]
+        title: Any = f"{finding.title} ({finding.rule}, {finding.reference})"
+        if number in shown_in:
+            link = {"href": f"#message-{shown_in[number][0]}", "data-finding": str(number)}
+            title = [_element("a", link, finding.title), f" ({finding.rule}, {finding.reference})"]
+        rows.append([finding.severity, title, shown, seen, frames])
+        attributes.append({"id": f"finding-{number}"})
+    caption = "Findings of msmqwire detect; a link leads to the messages of a finding"
+    return [_table(caption, ["severity", "finding", "evidence", "seen", "frames"], rows, attributes)]
 
 
-def _messages(messages: Sequence[dict[str, Any]]) -> list[ElementTree.Element]:
-    caption = f"Messages with a label or a text; of more than {MOST_MESSAGES} the first"
-    names = ["time", "from", "queue", "label", "text", "extension", "frame"]
-    shown = ("time", "src", "destination_queue", *TEXTS)
-    return [
-        _table(
-            caption,
-            names,
-            [[*(_shown(row[name]) for name in shown), f"{row['file']} {row['frame']}"] for row in messages],
-        )
-    ]
+def _messages(
+    messages: Sequence[Mapping[str, Any]], shown_in: Mapping[int, Sequence[int]]
+) -> list[ElementTree.Element]:
+    caption = f"Messages with a label or a text, of more than {MOST_MESSAGES} the first, and messages of findings"
+    names = ["time", "from", "to", "class", "queue", "label", "text", "extension", "frame"]
+    shown = ("time", "src", "dst", "class", "destination_queue", *TEXTS)
+    findings: dict[int, list[str]] = {}
+    for finding, places in shown_in.items():
+        for number in places:
+            findings.setdefault(number, []).append(str(finding))
+    rows, attributes = [], []
+    for number, row in enumerate(messages, 1):
+        values = {**row, "class": row["message_class_name"] or row["message_class"]}
+        rows.append([*(_shown(values[name]) for name in shown), frames_text([row])])
+        of = {"data-findings": " ".join(findings[number])} if number in findings else {}
+        attributes.append({"id": f"message-{number}", **of})
+    return [_table(caption, names, rows, attributes)]
 
 
 def _section(summary: Summary, name: str) -> list[ElementTree.Element]:
@@ -238,20 +295,26 @@ def _meaning_of_class(acknowledgment: dict[str, Any]) -> str:
 _MEANINGS = {"problems": _meaning_of_problem, "classes": _meaning_of_class}
 
 
-def _table(caption: str, names: Iterable[str], rows: Sequence[Sequence[Any]]) -> ElementTree.Element:
+def _table(
+    caption: str,
+    names: Iterable[str],
+    rows: Sequence[Sequence[Any]],
+    attributes: Iterable[dict[str, str]] = (),
+) -> ElementTree.Element:
+    """A table with the attributes of its rows, if they have any."""
     heads = [
         _element("th", {"scope": "col"}, _element("button", {"type": "button"}, name.replace("_", " ")))
         for name in names
     ]
     lines = [
         _element(
-            "tr", {},
+            "tr", of_row,
             *(
-                _element("td", _class(value), f"{value:,}" if isinstance(value, int) else value)
+                _element("td", _class(value), *(value if isinstance(value, list) else [_number(value)]))
                 for value in row
             ),
         )
-        for row in rows
+        for row, of_row in zip(rows, attributes or repeat({}), strict=False)
     ]  # fmt: skip
     table = _element(
         "table", {}, _element("caption", {}, caption), _element("thead", {}, _element("tr", {}, *heads)),
@@ -260,9 +323,15 @@ def _table(caption: str, names: Iterable[str], rows: Sequence[Sequence[Any]]) ->
     return _element("div", {"class": "scroll", "tabindex": "0", "role": "region", "aria-label": caption}, table)
 
 
+def _number(value: Any) -> str:
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
 def _class(value: Any) -> dict[str, str]:
     if isinstance(value, int):
         return {"class": "number"}
+    if isinstance(value, list):
+        return {}
     if _TIME.fullmatch(value):
         return {"class": "time"}
     return {"class": "high"} if value == "high" else {}
@@ -294,7 +363,7 @@ def _shown(value: Any) -> str:
 
 
 def _traffic(summary: Summary) -> list[ElementTree.Element]:
-    """Pairs of hosts with their rows, drawn by Graphviz if it is installed, and as a table."""
+    """Pairs of hosts with their rows."""
     pairs = summary.records("conversations")
     shown = pairs[:_MOST_PAIRS]
     if not shown:
@@ -304,84 +373,10 @@ def _traffic(summary: Summary) -> list[ElementTree.Element]:
     content = [_table("Packets from one host to another", ["from", "to", *columns[2:], "frames"], rows)]
     if len(pairs) > len(shown):
         content.append(_element("p", {}, f"The {len(shown)} busiest of {len(pairs):,} pairs."))
-    drawing = _drawing(summary, [((row["src"], row["dst"]), row["packets"]) for row in shown])
-    if drawing is None:
-        return content
-    label = "Hosts and the packets between them"
-    return [
-        _element("div", {"class": "scroll", "tabindex": "0", "role": "region", "aria-label": label}, drawing),
-        *content,
-    ]
-
-
-def _drawing(summary: Summary, pairs: Sequence[tuple[tuple[str, str], int]]) -> ElementTree.Element | None:
-    program = shutil.which("dot")
-    if program is None:
-        return None
-    roles = {row["address"]: [role.replace("_", " ") for role in row["roles"]] for row in summary.records("hosts")}
-    numbers = {host: f"n{at}" for at, host in enumerate(dict.fromkeys(host for pair, _ in pairs for host in pair))}
-    lines = [
-        f'{number} [label="{_quoted(host)}\\n{_quoted(", ".join(roles.get(host, [])))}"];'
-        for host, number in numbers.items()
-    ]
-    lines += [f'{numbers[src]} -> {numbers[dst]} [label="{count:,}"];' for (src, dst), count in pairs]
-    source = (
-        'digraph { bgcolor=transparent; rankdir=LR; node [shape=box style=rounded fontname="sans-serif" fontsize=11]; '
-        'edge [fontname="sans-serif" fontsize=9];' + "".join(lines) + "}"
-    )
-    try:
-        done = subprocess.run(
-            [program, "-Tsvg"], input=source.encode(), capture_output=True, timeout=_DOT_SECONDS, check=True
-        )
-        svg = ElementTree.fromstring(done.stdout)
-    except (subprocess.SubprocessError, OSError, ElementTree.ParseError):
-        return None
-    for each in svg.iter():
-        each.tag = each.tag.rpartition("}")[2]
-        for name in ("stroke", "fill"):
-            if each.get(name) == "black":
-                each.set(name, "currentColor")
-    for child in [group for group in svg.iter() if group.find("title") is not None]:
-        child.remove(child.find("title"))  # type: ignore[arg-type] # names of nodes, which mean nothing
-    svg.set("role", "img")
-    svg.set("aria-label", "Hosts and the packets between them; the table below has the same")
-    return svg
-
-
-def _quoted(text: str) -> str:
-    return _text(text).replace("\\", "\\\\").replace('"', '\\"')
+    return content
 
 
 def _timeline(summary: Summary) -> list[ElementTree.Element]:
-    """Rows over time as bars, and events."""
-    counts: Counter[int] = Counter()
-    for row in summary.records("minutes"):
-        if row["in_table"] != "notifications":
-            counts[int(row["minute"].timestamp()) // 60] += row["rows"]
-    if not counts:
-        return [_element("p", {}, "No packet has a time.")]
-    first, last = min(counts), max(counts)
-    width = (last - first) // _MOST_BARS + 1
-    bars: Counter[int] = Counter()
-    for minute, rows in counts.items():
-        bars[(minute - first) // width] += rows
-    highest, number = max(bars.values()), (last - first) // width + 1
-    step = min(960 / number, _WIDEST_BAR)
-    rects = [
-        _element(
-            "rect",
-            {"x": f"{at * step:.1f}", "width": f"{max(step - 1, 1):.1f}", "y": f"{110 - 100 * rows / highest:.1f}",
-             "height": f"{100 * rows / highest:.1f}"},
-            _element("title", {}, f"{_clock(first + at * width)}: {rows:,} packets"),
-        )
-        for at, rows in sorted(bars.items())
-    ]  # fmt: skip
-    every = "minute" if width == 1 else f"{width:,} minutes"
-    label = f"Packets of every {every}, at most {highest:,}, from {_clock(first)} to {_clock(last)} UTC"
-    svg = _element("svg", {"viewBox": "0 0 960 112", "class": "bars", "role": "img", "aria-label": label}, *rects)
-    table = _element("details", {}, _element("summary", {}, "As a table"), *_section(summary, "minutes"))
-    return [_element("p", {}, label + "."), svg, table, *_section(summary, "timeline")]
-
-
-def _clock(minute: int) -> str:
-    return f"{datetime.fromtimestamp(60 * minute, UTC):%Y-%m-%d %H:%M}"
+    """Events, and the rows of each minute."""
+    minutes = _element("details", {}, _element("summary", {}, "Rows of each minute"), *_section(summary, "minutes"))
+    return [*_section(summary, "timeline"), minutes]

@@ -17,7 +17,7 @@ import pytest
 from msmqwire import __version__, mqqb
 from msmqwire.insight import Summary
 from msmqwire.insight.findings import Finding
-from msmqwire.insight.report import page
+from msmqwire.insight.report import REPORT_SECTIONS, page
 from msmqwire.mqqb.message.classes import MEANINGS
 from msmqwire.wire.codes import FAULTS
 from tests.cli.support import msmqwire, run
@@ -51,7 +51,8 @@ class Page(HTMLParser):
         assert self.open.pop() == tag
 
     def handle_data(self, data: str) -> None:
-        self.text += data
+        if self.open[-1:] != ["script"]:
+            self.text += data
 
 
 def report(path: Path, *captures: Path, **environment: str) -> str:
@@ -100,16 +101,6 @@ def test_hosts_and_minutes_have_their_frames(tmp_path: Path) -> None:
     assert "<td>message-session.pcap 2 7 9 14 15</td>" in traffic
     assert "<td>message-session.pcap 1 2 6 7 8 9 16</td>" in timeline
     assert "<td>first_message</td>" in timeline
-
-
-@pytest.mark.parametrize(("apart", "every", "bars"), [(0, "minute", 1), (119, "minute", 2), (120, "2 minutes", 2)])
-def test_the_timeline_has_a_bar_for_so_many_minutes(apart: int, every: str, bars: int, tmp_path: Path) -> None:
-    pings = [datagram(WRITER["ping"](4, FIRST), to=3527)] * 2
-    path = write(tmp_path / "x.pcap", pings, step=60_000_000_000 * apart)
-    page = Page(report(tmp_path / "report.html", path))
-    assert f"Packets of every {every}, at most {3 - bars}, from 2024-03-04 08:00 to " in page.text
-    assert sum(tag == "rect" for tag, _ in page.tags) == bars
-    assert f"2024-03-04 08:00: {3 - bars:,} packets" in page.text
 
 
 def test_flags_are_words(tmp_path: Path) -> None:
@@ -196,16 +187,9 @@ def test_the_worst_findings_come_first(tmp_path: Path) -> None:
     assert '<td class="time">2024-03-04 08:00:00</td>' in text
 
 
-def test_without_graphviz_there_is_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shutil.which", lambda _: None)
-    page = Page(report(tmp_path / "report.html", *EXAMPLES))
-    assert sum(tag == "svg" for tag, _ in page.tags) == 1
-    assert "Packets from one host to another" in page.text
-
-
 def test_hostile_text_is_text(tmp_path: Path, hostile: Path) -> None:
     page = Page(report(tmp_path / "report.html", hostile))
-    assert sum(tag == "script" for tag, _ in page.tags) == 1
+    assert [attributes.get("id") for tag, attributes in page.tags if tag == "script"] == ["charts", None, None]
     assert not any(tag == "img" for tag, _ in page.tags)
     assert ATTACK in page.text
 
@@ -216,50 +200,95 @@ def test_nothing_in_a_capture(tmp_path: Path) -> None:
     assert "None." in page.text
 
 
-def browse(page: Path, *options: str) -> str:
-    """What the browser makes of a page."""
+def browse_with_console(page: Path, *options: str) -> tuple[str, list[str]]:
+    """What the browser makes of a page, and the lines of its console."""
     chromium = require_program("chromium")
     profile = page.parent / "profile"
     command = [chromium, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={profile}", *options]
+    command += ["--virtual-time-budget=5000", "--enable-logging=stderr"]
     # A browser reserves more addresses than `make mutants` allows
     most = resource.getrlimit(resource.RLIMIT_AS)[1]
     command = ["prlimit", f"--as={'unlimited' if most == resource.RLIM_INFINITY else most}:", *command]
     done = subprocess.run([*command, page.as_uri()], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
-    return done.stdout
+    return done.stdout, [line for line in done.stderr.splitlines() if "CONSOLE" in line]
 
 
-def test_a_browser_shows_it_as_text(tmp_path: Path, hostile: Path) -> None:
+def browse(page: Path, *options: str) -> str:
+    """What the browser makes of a page."""
+    return browse_with_console(page, *options)[0]
+
+
+def with_script(text: str, script: str, *, policy: bool = False) -> str:
+    """A page with a script of a test at its end, and without its policy, which refuses it as it does others."""
+    page, _, end = text.rpartition("</body>")
+    page = page if policy else re.sub(r"<meta http-equiv[^>]*>", "", page)
+    return f"{page}<script>{script}</script></body>{end}"
+
+
+def test_a_browser_draws_the_charts_and_shows_text_as_text(tmp_path: Path) -> None:
     path = tmp_path / "report.html"
-    report(path, hostile)
-    seen = browse(path, "--dump-dom")
+    queue, end = f"OS:host\\{ATTACK}", "OS:host\\</script><script>document.title='owned'</script><!--<script>"
+    packets = [message(FIRST, queue, 1, body=DOTNET), message(FIRST, end, 2, label=f"{ATTACK}\r\n{end}")]
+    text = report(path, write(tmp_path / "x.pcap", stream(packets)))
+    seen, console = browse_with_console(path, "--dump-dom")
+    # The policy has refused nothing
+    assert console == []
     assert "<title>MSMQ report</title>" in seen
-    assert "owned&lt;" in seen or "owned'&lt;" in seen
+    assert len(re.findall("<script[ >]", re.sub("<script>.*?</script>", "<script>", seen, flags=re.DOTALL))) == 3
+    drawings = re.findall(r'id="chart-(\w+)".*?(<svg.*?</svg>)', seen, flags=re.DOTALL)
+    assert [name for name, _ in drawings] == ["activity", "hosts", "queues"]
+    drawn = {name: Page(svg) for name, svg in drawings}
+    assert "192.0.2.7 → 10.20.1.25" in drawn["activity"].text
+    assert all(text in drawn["hosts"].text for text in ("192.0.2.7", "10.20.1.25", "queue manager"))
+    assert ATTACK in drawn["queues"].text
+    assert end in drawn["queues"].text
+    path.write_text(with_script(text, "document.title = 'other'", policy=True), "utf-8")
+    seen, console = browse_with_console(path, "--dump-dom")
+    assert "<title>MSMQ report</title>" in seen
+    assert any("Content Security Policy" in line for line in console)
+
+
+@pytest.mark.parametrize(
+    "mark", ["#chart-activity .role-mark path[fill='var(--finding)']", "#chart-hosts path[fill='var(--medium)']"]
+)
+def test_a_click_on_a_finding_leads_to_its_messages(mark: str, tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    packets = [message(FIRST, number=number, body=DOTNET if number in (2, 4) else b"<a/>") for number in range(1, 6)]
+    text = report(path, write(tmp_path / "x.pcap", stream(packets)))
+    assert re.findall(r'<tr id="message-(\d)" data-findings="1">', text) == ["2", "4"]
+    click = (
+        f"setTimeout(() => document.querySelector({mark!r})"
+        ".dispatchEvent(new MouseEvent('click', {bubbles: true})), 2000)"
+    )
+    path.write_text(with_script(text, click), "utf-8")
+    seen = browse(path, "--dump-dom")
+    assert re.findall(r'<tr id="message-(\d)" data-findings="1" class="of-finding">', seen) == ["2", "4"]
 
 
 def test_a_browser_sorts_tables(tmp_path: Path) -> None:
     path = tmp_path / "report.html"
     text = report(path, *EXAMPLES)
-    # The policy of the page refuses scripts of a test as it does others
-    click = "<script>document.querySelector('section[aria-labelledby=hosts] th button').click()</script>"
-    path.write_text(re.sub(r"<meta http-equiv[^>]*>", "", text).replace("</body>", f"{click}</body>"), "utf-8")
+    click = "document.querySelector('section[aria-labelledby=hosts] th button').click()"
+    path.write_text(with_script(text, click), "utf-8")
     seen = browse(path, "--dump-dom")
     hosts = seen[seen.index('id="hosts"') : seen.index('id="queue_managers"')]
     addresses = re.findall(r"<tr><td>([^<]*)</td>", hosts)
     assert addresses == sorted(addresses)
     assert 'aria-sort="ascending"' in hosts
-    refused = text.replace("</body>", f"{click}</body>")
-    path.write_text(refused, "utf-8")
+    path.write_text(with_script(text, click, policy=True), "utf-8")
     assert "aria-sort=" not in re.sub(r"<(style|script)>.*?</\1>", "", browse(path, "--dump-dom"), flags=re.DOTALL)
 
 
 @pytest.mark.long
-def test_a_narrow_browser_scrolls_tables_alone(tmp_path: Path) -> None:
+@pytest.mark.parametrize("width", [390, 500])
+def test_a_narrow_browser_scrolls_tables_alone(width: int, tmp_path: Path) -> None:
     path = tmp_path / "report.html"
-    text = re.sub(r"<meta http-equiv[^>]*>", "", report(path, *EXAMPLES))  # its lines have SHA-256
-    measure = "<script>document.title = document.documentElement.scrollWidth - innerWidth</script></body>"
-    path.write_text(text.replace("</body>", measure), "utf-8")
-    over = re.search("<title>(.*?)</title>", browse(path, "--dump-dom", "--window-size=500,900"))
+    text = report(path, *EXAMPLES)  # its lines have SHA-256
+    # After the charts are drawn
+    measure = "setTimeout(() => { document.title = document.documentElement.scrollWidth - innerWidth; }, 2000)"
+    path.write_text(with_script(text, measure), "utf-8")
+    over = re.search("<title>(.*?)</title>", browse(path, "--dump-dom", f"--window-size={width},900"))
     assert over is not None
     assert int(over[1]) <= 0
 
@@ -270,10 +299,10 @@ def test_a_browser_sorts_by_severity(clicks: int, order: list[str], tmp_path: Pa
     seen = dict.fromkeys(("first_seen", "last_seen"))
     findings = [Finding("rule", severity, "", None, [], dict(seen), "") for severity in ("low", "high", "medium")]
     click = "document.querySelector('section[aria-labelledby=findings] th button').click();" * clicks
-    text = page(Summary(), findings, []).replace("</body>", f"<script>{click}</script></body>")
+    text = with_script(page(Summary(sections=REPORT_SECTIONS), findings, []), click)
     path = tmp_path / "report.html"
-    path.write_text(re.sub(r"<meta http-equiv[^>]*>", "", text), "utf-8")
-    assert re.findall(r"<tr><td[^>]*>(high|medium|low)</td>", browse(path, "--dump-dom")) == order
+    path.write_text(text, "utf-8")
+    assert re.findall(r"<tr[^>]*><td[^>]*>(high|medium|low)</td>", browse(path, "--dump-dom")) == order
 
 
 @pytest.mark.long

@@ -1,19 +1,27 @@
-"""What the page of a report has for rows that are written here: tables, numbers, limits, drawings and bars."""
+"""What the page of a report has for rows that are written here: tables, numbers, limits, and the data of charts."""
 
 from __future__ import annotations
 
+import json
+import re
+from datetime import UTC, datetime
+from functools import partial
 from html.parser import HTMLParser
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from msmqwire.insight import SECTIONS, Summary
+from msmqwire.insight import SECTIONS
+from msmqwire.insight import Summary as AnySummary
 from msmqwire.insight.explain import explain
 from msmqwire.insight.findings import Finding
-from msmqwire.insight.report import page
-from tests.insight.test_sections import MINUTE, add_to, summary_of
-from tests.system_programs import require_program
+from msmqwire.insight.report import REPORT_SECTIONS, page
+from msmqwire.insight.report_charts import folded
+from tests.insight import test_sections
+from tests.insight.test_sections import MINUTE, add_to
+
+Summary = partial(AnySummary, sections=REPORT_SECTIONS)
+summary_of = partial(test_sections.summary_of, sections=REPORT_SECTIONS)
 
 
 class Tables(HTMLParser):
@@ -29,7 +37,7 @@ class Tables(HTMLParser):
         self.feed(text)
 
     def handle_starttag(self, tag: str, attributes: Any) -> None:
-        if tag in ("meta", "rect"):
+        if tag == "meta":
             return
         self._open.append((tag, dict(attributes).get("class")))
         if tag == "tr" and self._caption:
@@ -38,7 +46,7 @@ class Tables(HTMLParser):
             self.rows[self._caption][-1].append(("", self._open[-1][1]))
 
     def handle_endtag(self, tag: str) -> None:
-        if tag not in ("meta", "rect"):
+        if tag != "meta":
             self._open.pop()
         if tag == "table":
             self._caption = ""
@@ -62,8 +70,18 @@ class Tables(HTMLParser):
         return self.heads[caption], [row for row in self.rows[caption] if row]
 
 
-def shown(summary: Summary, findings: Any = (), files: Any = ("x.pcap",), **more: Any) -> Tables:
+def shown(summary: AnySummary, findings: Any = (), files: Any = ("x.pcap",), **more: Any) -> Tables:
     return Tables(page(summary, findings, files, **more))
+
+
+def message_row(**changes: Any) -> dict[str, Any]:
+    """A row of the table of messages."""
+    row = {
+        "file": "x.pcap", "frame": 3, "time": None, "src": "10.0.0.1", "dst": "10.0.0.2", "message_class": 0,
+        "message_class_name": "normal", "destination_queue": "q", "label": "a", "body_text": None,
+        "extension_text": None,
+    }  # fmt: skip
+    return {**row, **changes}
 
 
 def finding(severity: str, **evidence: Any) -> Finding:
@@ -94,16 +112,14 @@ def test_the_numbers_that_a_reader_wants_first() -> None:
 def test_sections_that_only_some_reports_have() -> None:
     plain = shown(Summary()).texts
     assert not {"Messages", "What was read"} & set(plain)
-    row = {"file": "x.pcap", "frame": 3, "time": None, "src": "10.0.0.1", "destination_queue": "q", "label": "a"}
-    found = shown(
-        Summary(), made=["by hand"], counts=["2 frames"], messages=[{**row, "body_text": None, "extension_text": None}]
-    )
+    found = shown(Summary(), made=["by hand"], counts=["2 frames"], messages=[message_row()])
     assert {"Messages", "What was read", "by hand", "2 frames"} <= set(found.texts)
     (caption,) = (name for name in found.rows if name.startswith("Messages with a label"))
-    assert found.heads[caption] == ["time", "from", "queue", "label", "text", "extension", "frame"]
-    assert [text for text, _ in found.rows[caption][-1]] == ["", "10.0.0.1", "q", "a", "", "", "x.pcap 3"]
-    titles = found.texts.index("Messages"), found.texts.index("Timeline"), found.texts.index("Hosts and roles")
-    assert titles[1] < titles[0] < titles[2]
+    assert found.heads[caption] == ["time", "from", "to", "class", "queue", "label", "text", "extension", "frame"]
+    texts = ["", "10.0.0.1", "10.0.0.2", "normal", "q", "a", "", "", "x.pcap 3"]
+    assert [text for text, _ in found.rows[caption][-1]] == texts
+    order = ["Findings", "Messages", "Who talks to whom", "Timeline", "Hosts and roles"]
+    assert [text for text in found.texts if text in order] == order
 
 
 def test_findings() -> None:
@@ -111,7 +127,7 @@ def test_findings() -> None:
     found = shown(
         Summary(), [finding("low", src="a"), finding("medium", answered=True), finding("high", hosts=["a", "b"])]
     )
-    caption = "Findings of msmqwire detect"
+    caption = "Findings of msmqwire detect; a link leads to the messages of a finding"
     assert found.heads[caption] == ["severity", "finding", "evidence", "seen", "frames"]
     seen, frames = "1970-01-01 00:00:00 – 00:00:09", "x.pcap 1 7"
     assert [row for row in found.rows[caption] if row] == [
@@ -176,13 +192,12 @@ def test_a_violation_has_the_meaning_of_its_table() -> None:
     assert meanings["messages"] != meanings["topology"]
 
 
-def pairs_of(count: int) -> Summary:
+def pairs_of(count: int) -> AnySummary:
     return summary_of("messages", *({"dst": f"10.0.{number}.2", "destination_queue": "q"} for number in range(count)))
 
 
 @pytest.mark.parametrize(("count", "rows"), [(60, 60), (61, 60)])
-def test_the_busiest_pairs(count: int, rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shutil.which", lambda _: None)
+def test_the_busiest_pairs(count: int, rows: int) -> None:
     found = shown(pairs_of(count))
     caption = "Packets from one host to another"
     assert found.heads[caption] == ["from", "to", "messages", "bytes", "sessions", "discovery", "queues", "frames"]
@@ -193,46 +208,160 @@ def test_the_busiest_pairs(count: int, rows: int, monkeypatch: pytest.MonkeyPatc
     ]  # fmt: skip
 
 
-def test_the_drawing_has_hosts_roles_and_packets() -> None:
-    require_program("dot")
-    summary = summary_of("messages", *[{}] * 1234, {"src": "10.0.0.2", "dst": 'a"\\b'})
-    text = page(summary, (), ("x.pcap",))
-    drawing = text[text.index('<svg width="') : text.index("</svg>")]
-    assert 'role="img"' in drawing
-    for label in ("10.0.0.1", "10.0.0.2", 'a"\\b', "queue manager", "1,234"):
-        assert f">{label}</text>" in drawing
-    assert "<title>" not in drawing
-    assert "black" not in drawing
-    assert "currentColor" in drawing
-    assert drawing.count('class="node"') == 3
-    assert drawing.count('class="edge"') == 2
+def charts(summary: AnySummary, findings: Any = ()) -> dict[str, Any]:
+    """The declarations of the charts."""
+    found = re.search('<script type="application/json" id="charts">(.*?)</script>', page(summary, findings, ["x.pcap"]))
+    assert found is not None
+    made: dict[str, Any] = json.loads(found[1])
+    return made
 
 
-@pytest.mark.parametrize("output", ["exit 1", "echo no picture", "echo '<svg/>'; exit 1"])
-def test_a_drawing_that_fails_is_left_out(output: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "dot").write_text(f"#!/bin/sh\n{output}\n")
-    (tmp_path / "dot").chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    text = page(pairs_of(1), (), ("x.pcap",))
-    assert text.count("<svg") == 1
-    assert "Packets from one host to another" in text
+def data_of(chart: dict[str, Any], name: str) -> Any:
+    """The rows of a data set of a chart of Vega."""
+    return next(each for each in chart["data"] if each["name"] == name)["values"]
 
 
-def test_bars() -> None:
-    summary = summary_of("messages", *[{"time": 0}] * 4, *[{"time": 2 * MINUTE}] * 2, {"time": 3 * MINUTE})
-    add_to(summary, "notifications", {"time": 9 * MINUTE})
-    text = page(summary, (), ("x.pcap",))
-    bars = [part.partition("</rect>")[0] for part in text.split("<rect ")[1:] if "packets" in part[:200]]
-    places = [{word.split('="')[0]: word.split('="')[1] for word in bar.partition('">')[0].split('" ')} for bar in bars]
-    assert [{**each, "height": each["height"].rstrip('"')} for each in places] == [
-        {"x": "0.0", "width": "39.0", "y": "10.0", "height": "100.0"},
-        {"x": "80.0", "width": "39.0", "y": "60.0", "height": "50.0"},
-        {"x": "120.0", "width": "39.0", "y": "85.0", "height": "25.0"},
+def test_charts_without_rows_are_left_out() -> None:
+    assert charts(Summary()) == {}
+    assert "At a glance" not in shown(Summary()).texts
+    timeless = charts(summary_of("messages", {"time": None}))
+    assert list(timeless) == ["hosts", "queues"]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "step"),
+    [(0, 1), (599, 1), (600, 60), (35_999, 60), (36_000, 3600), (2_159_999, 3600), (2_160_000, 86_400)],
+)
+def test_packets_are_counted_by_the_step_that_the_time_needs(seconds: int, step: int) -> None:
+    times = (0, 999_999_999, seconds * 1_000_000_000 + 999_999_999)
+    chart = charts(summary_of("messages", *({"time": time} for time in times)))["activity"]
+    bars = chart["datasets"]["activity"]
+    assert {bar["end"] - bar["begin"] for bar in bars} == {1000 * step}
+    begins = sorted({0, seconds // step * step * 1000})
+    assert [(bar["begin"], bar["packets"]) for bar in bars] == [
+        (begin, 3 if len(begins) == 1 else 2 if begin == 0 else 1) for begin in begins
     ]
-    assert "Packets of every minute, at most 4, from 1970-01-01 00:00 to 1970-01-01 00:03 UTC" in text
-    many = summary_of("messages", *({"time": number * MINUTE} for number in range(100)))
-    assert 'width="8.6"' in page(many, (), ("x.pcap",))
-    # All 120 bars have the width of the picture together
-    most = summary_of("messages", {"time": 0}, {"time": 119 * MINUTE})
-    assert '<rect x="952.0" width="7.0" y="10.0" height="100.0">' in page(most, (), ("x.pcap",))
-    assert "No packet has a time." in shown(summary_of("messages", {"time": None})).texts
+
+
+def test_lanes_have_messages_refusals_and_findings() -> None:
+    summary = summary_of("messages", {"time": 0}, {"time": MINUTE, "message_class": 0x8003})
+    add_to(summary, "sessions", {"time": 2 * MINUTE, "dst": "10.0.0.3", "refused": True})
+    add_to(summary, "topology", {"time": 3 * MINUTE, "type": "request", "src": "10.0.0.9"})
+    found = [
+        finding("low", src="10.0.0.1", dst="10.0.0.2"),
+        finding("high", src="10.9.9.9", dst="10.0.0.2"),
+        finding("high", queue_manager="x"),
+    ]
+    lanes = charts(summary, found)["activity"]["datasets"]["lanes"]
+    assert [(point["lane"], point["kind"], point["time"]) for point in lanes] == [
+        ("10.0.0.1 → 10.0.0.2", "message", 0),
+        ("10.0.0.1 → 10.0.0.2", "message", 60_000),
+        ("10.0.0.1 → 10.0.0.2", "refusal", 60_000),
+        ("10.0.0.1 → 10.0.0.3", "other packet", 120_000),
+        ("10.0.0.1 → 10.0.0.3", "refusal", 120_000),
+        ("10.0.0.9 → 10.0.0.2", "other packet", 180_000),
+        ("other hosts", "finding", 0),
+        ("10.0.0.1 → 10.0.0.2", "finding", 0),
+    ]
+    # Findings are numbered with the most severe first, as their table has them
+    assert [(point["finding"], point["title"]) for point in lanes if "finding" in point] == [
+        (1, "high: a high one"), (3, "low: a low one"),
+    ]  # fmt: skip
+
+
+def test_the_busiest_pairs_have_lanes() -> None:
+    rows = [{"time": 0, "dst": f"10.1.0.{number}"} for number in range(25) for _ in range(100 - number)]
+    lanes = charts(summary_of("messages", *rows))["activity"]["datasets"]["lanes"]
+    others = sum(100 - number for number in range(20, 25))
+    assert [(point["lane"], point["packets"]) for point in lanes] == [
+        *((f"10.0.0.1 → 10.1.0.{number}", 100 - number) for number in range(20)),
+        ("other hosts", others),
+    ]
+
+
+def test_queues_by_their_bytes() -> None:
+    rows = [{"destination_queue": f"q{number}", "message_size": number} for number in range(25)]
+    several = {"destination_queue": "a", "destination_queues": ["a", "q24"], "message_size": 100, "src": "10.0.0.7"}
+    chart = charts(summary_of("messages", *rows, several))["queues"]
+    queues = chart["datasets"]["queues"]
+    assert [each["queue"] for each in queues] == ["q24", "a", *(f"q{number}" for number in range(23, 5, -1))]
+    assert queues[0] == {"queue": "q24", "messages": 2, "senders": 2, "bytes": 124}
+
+
+def test_the_drawing_has_hosts_roles_queues_and_findings() -> None:
+    summary = summary_of(
+        "messages", *[{"destination_queue": "OS:server\\private$\\orders"}] * 1234,
+        {"src": "10.0.0.2", "dst": "10.0.0.1", "destination_queue": None},
+    )  # fmt: skip
+    add_to(summary, "topology", {"type": "reply", "src": "10.0.0.2", "dst": 'a"\\b'})
+    add_to(summary, "topology", {"type": "reply", "src": "10.0.0.2", "dst": "10.0.0.1"})
+    found = [finding("low", src="10.0.0.2"), finding("medium", src="10.0.0.2", dst="10.0.0.1")]
+    chart = charts(summary, found)["hosts"]
+    hosts = {each["id"]: each for each in data_of(chart, "hosts")}
+    assert {host: each["role"] for host, each in hosts.items()} == {
+        "10.0.0.1": "queue manager", "10.0.0.2": "directory server", 'a"\\b': "other",
+    }  # fmt: skip
+    assert hosts["10.0.0.2"]["tooltip"] == {
+        "title": "10.0.0.2", "packets": "1,237", "roles": "directory server, queue manager",
+        "findings": "medium: a medium one\nlow: a low one",
+    }  # fmt: skip
+    assert (hosts["10.0.0.2"]["severity"], hosts["10.0.0.2"]["finding"]) == ("medium", 1)
+    assert "severity" not in hosts["10.0.0.1"]
+    edges = data_of(chart, "edges")
+    assert [(each["from"], each["to"], each["packets"], each["label"]) for each in edges] == [
+        ("10.0.0.1", "10.0.0.2", 1234, "orders"), ("10.0.0.2", "10.0.0.1", 2, ""), ("10.0.0.2", 'a"\\b', 1, ""),
+    ]  # fmt: skip
+    assert edges[0]["tooltip"]["queues"] == "OS:server\\private$\\orders"
+
+
+def test_hosts_beyond_forty_are_networks() -> None:
+    forty = [f"10.0.{number}.1" for number in range(40)]
+    assert folded(forty) == {address: address for address in forty}
+    more = [f"10.{number}.{third}.{last}" for number in (1, 2) for third in (1, 2) for last in range(20)]
+    nodes = folded([*forty, *more])
+    assert len(set(nodes.values())) <= 40
+    assert [nodes[address] for address in forty[:30]] == forty[:30]
+    assert nodes["10.2.2.7"] == "10.2.0.0/16"
+    mixed = folded([*forty[:30], *(f"2001:db8::{number:x}" for number in range(1, 30)), "0a0b0c0d:1", "192.0.2.1"])
+    assert mixed["2001:db8::7"] == "2001:db8::/64"
+    # A network with one host is that host
+    assert mixed["0a0b0c0d:1"] == "0a0b0c0d:1"
+    assert mixed["192.0.2.1"] == "192.0.2.1"
+    summary = summary_of("messages", *({"dst": address} for address in [*forty, *more]))
+    chart = charts(summary, [finding("high", src="10.2.2.7")])["hosts"]
+    hosts = {each["label"]: each for each in data_of(chart, "hosts")}
+    assert hosts["10.2.2.7"]["severity"] == "high"
+    assert hosts["10.2.0.0/16 (39)"]["role"] == "network"
+    assert sum(each["packets"] for each in data_of(chart, "edges")) == 120
+
+
+def test_a_finding_leads_to_its_messages() -> None:
+    rows = [
+        message_row(frame=7, time=datetime(2024, 1, 1, 10, tzinfo=UTC), label="second"),
+        message_row(frame=5, time=datetime(2024, 1, 1, 11, tzinfo=UTC), label="third"),
+        message_row(frame=1, time=datetime(2024, 1, 1, 9, tzinfo=UTC), label="first", message_class_name=None,
+                    message_class=77),
+    ]  # fmt: skip
+    text = page(Summary(), [finding("low", src="a"), finding("high", src="b")], ["x.pcap"], messages=rows)
+    lines = re.findall(r'<tr id="message-(\d)"(?: data-findings="([^"]*)")?>.*?</tr>', text)
+    assert lines == [("1", "1 2"), ("2", "1 2"), ("3", "")]
+    assert re.findall(r"<td>(first|second|third)</td>", text) == ["first", "second", "third"]
+    assert "<td>77</td>" in text
+    assert re.findall(r'<tr id="(finding-\d)">.*?<a href="#(message-\d)" data-finding="(\d)">(.*?)</a>', text) == [
+        ("finding-1", "message-1", "1", "a high one"), ("finding-2", "message-1", "2", "a low one"),
+    ]  # fmt: skip
+
+
+def test_lines_of_texts_are_lines() -> None:
+    text = page(Summary(), (), ["x.pcap"], messages=[message_row(label="a\r\nb\rc\td\0\u202e")])
+    assert "<td>a\nb\ufffdc\td\ufffd\ufffd</td>" in text
+    assert "white-space: pre-line" in text
+
+
+def test_data_of_charts_cannot_end_their_script() -> None:
+    queue = "</script><!--<script>\u2028"
+    text = page(summary_of("messages", {"destination_queue": queue}), (), ["x.pcap"])
+    data = text[text.index('id="charts">') : text.index("</script>")]
+    assert "<" not in data
+    (row,) = charts(summary_of("messages", {"destination_queue": queue}))["queues"]["datasets"]["queues"]
+    assert row["queue"] == "</script><!--<script>\ufffd"

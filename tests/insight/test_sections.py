@@ -50,9 +50,9 @@ def add_to(summary: Summary, table: str, *rows: dict[str, Any], guid: Any = "bin
     summary.add(table, pa.RecordBatch.from_pylist([{**dict.fromkeys(schema.names), **row} for row in made], schema))
 
 
-def summary_of(table: str, *rows: dict[str, Any], guid: Any = "binary") -> Summary:
+def summary_of(table: str, *rows: dict[str, Any], guid: Any = "binary", sections: Any = SECTIONS) -> Summary:
     """The summary of rows, whose missing columns are null."""
-    summary = Summary()
+    summary = Summary(sections=sections)
     add_to(summary, table, *rows, guid=guid)
     return summary
 
