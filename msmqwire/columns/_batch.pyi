@@ -73,7 +73,7 @@ class Batch:
     @overload
     def __getitem__(self, name: str) -> Any: ...
     def __contains__(self, name: object) -> bool:
-        """Whether ``name`` is the name of a column that this Batch has."""
+        """Return True if ``name`` is the name of a column that this Batch has."""
 
     def is_valid(self, name: str) -> NDArray[np.bool_]:
         """Boolean array: the rows in which the column has a value, as Arrow has it; elsewhere it is null.
@@ -233,11 +233,11 @@ class Batch:
             Another thread is decoding, exporting or encoding the batch.
         """
 
-def joined(first: Batch, last: Batch, *, guid: GuidForm, dictionaries: bool) -> pa.RecordBatch:
-    """The columns of two batches of the same rows, one behind the other, as one pyarrow.RecordBatch."""
+def concat_columns(first: Batch, last: Batch, *, guid: GuidForm, dictionaries: bool) -> pa.RecordBatch:
+    """Return one pyarrow.RecordBatch with the columns of two batches of the same rows."""
 
-def gathered(column: views.SpanColumn, places: NDArray[np.integer]) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
-    """Some values of a ``SpanColumn``, one after the other: their ends (int32, shape (n + 1,)) and the bytes (uint8).
+def take(column: views.SpanColumn, rows: NDArray[np.integer]) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
+    """Return the values of a ``SpanColumn`` in some rows: their ends (int32, shape (n + 1,)) and their bytes (uint8).
 
     Text is in UTF-8, with U+FFFD for a lone surrogate. A null value is empty.
     """

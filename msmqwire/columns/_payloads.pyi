@@ -159,4 +159,4 @@ class Payloads:
 
     def __arrow_c_schema__(self) -> object: ...
     def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
-        """The payloads as an Arrow LargeBinary array of its own."""
+        """Return the payloads as an Arrow array of LargeBinary."""

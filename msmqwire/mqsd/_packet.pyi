@@ -23,7 +23,7 @@ class TopologyPacket(WirePacket):
     reserved: Final[int]
     """Reserved; 0 in a conforming packet, ignored by receivers."""
     trailing: Final[memoryview | None]
-    """The bytes after the last field, a view; None if there are none. A server ignores those of a request."""
+    """The bytes after the last field, as a view, or None. A server ignores such bytes in a request."""
     violations: Final[tuple[str, ...]]
     """Names of the rules that the packet breaks; empty for a conforming one."""
     def __eq__(self, other: object) -> bool: ...

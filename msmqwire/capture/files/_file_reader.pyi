@@ -48,16 +48,10 @@ class FileReader:
     ) -> None: ...
     place: Final[int]
     is_empty: Final[bool]
-    """Whether the file, read to its end, is a section without interfaces and packets."""
+    """True if the file, read to its end, is a section without interfaces and packets."""
     frames: Final[int]
     def next_block(self) -> Block | None:
         """The next block with rows in it, None at the end of the file."""
-
-    def end_here(self) -> None:
-        """Take the bytes that were read of a growing file for all of it; ``next_block`` has the rows of its end.
-
-        CaptureError if they are no complete file header.
-        """
 
     def pass_to(self, limit: int) -> bool:
         """Read up to the first record that begins at ``limit`` or later and drop the rows; false at the end."""
