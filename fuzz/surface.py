@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from fuzz.sequences import sequences
 from fuzz.sessions import session_machines
 from msmqwire import capture, propvariant
 from msmqwire.errors import CaptureError, EncodeError
@@ -265,6 +266,7 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     "format_names": format_names,
     "changing_bytes": changing_bytes,
     "session_machines": session_machines,
+    "sequences": sequences,
 }
 
 

@@ -435,6 +435,8 @@ class Outbox:
         if len(sources) > 1 and source != sequence.queue_manager:
             _LOG.warning("an OrderAck for %s of %s is disregarded: it is not its receiver", sequence.name, source)
             return
+        if sequence.stopped:
+            return  # it may acknowledge a message of the same number that another copy of the store has sent
         queue = sequence.queue.encode(*_TEXT)
         if number >= sequence.next_number:
             stopped = (

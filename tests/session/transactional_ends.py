@@ -105,6 +105,22 @@ def order_ack(of: UserMessage, number: int | None = None, source: UUID = PEER, m
     )
 
 
+def final_ack(of: UserMessage, message_class: int, message_id: int = 2) -> UserMessage:
+    """A FinalAck for a message: [MS-MQQB] 2.2.5."""
+    body = struct.pack("<IIII", *of.tx_sequence_id, of.tx_sequence_number, of.tx_previous) + OWN.bytes_le
+    body += struct.pack("<I", of.message_id)
+    return UserMessage(
+        PEER.bytes_le,
+        message_id,
+        body,
+        True,
+        queue=ORDER_QUEUE,
+        label="QM Ordering Ack",
+        message_class=message_class,
+        priority=0,
+    )
+
+
 class Receiver:
     """A process: acceptors with a store, whose inbox is read by hand."""
 
