@@ -1,20 +1,20 @@
-"""``examples/redis_bridge.py`` with a real Redis: what it has not confirmed is not acknowledged."""
+"""``examples/redis_bridge.py`` with a real Redis: each message once, although all of them are killed."""
 
 from __future__ import annotations
 
 import contextlib
 import json
-import signal
+import random
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.cli.support import COMMAND, ROOT, environ, process
+from tests.effort import long_cases
 from tests.net.session_wire import DEADLINE, free_port
 from tests.system_programs import require_program
 
@@ -45,95 +45,88 @@ def broker(folder: Path, port: int) -> contextlib.AbstractContextManager[subproc
 
 
 @contextlib.contextmanager
-def bridge(direction: str, *arguments: str, broker_port: int, port: int) -> Iterator[None]:
+def bridge(folder: Path, direction: str, *arguments: str, broker_port: int, port: int) -> Iterator[None]:
     announcement = b"listening" if direction == "receive" else b""
     url = f"redis://127.0.0.1:{broker_port}"
-    with running([*EXAMPLE, direction, "orders", *arguments, "--redis", url, "--port", str(port)], announcement):
+    places = ["--store", str(folder / direction), "--redis", url, "--port", str(port)]
+    with running([*EXAMPLE, direction, "orders", *arguments, *places], announcement):
         yield
+
+
+def until(condition: Callable[[], object]) -> None:
+    end = time.monotonic() + DEADLINE
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.05)
 
 
 def test_messages_go_to_the_broker_and_back(tmp_path: Path) -> None:
     broker_port, there, back = free_port(), free_port(), free_port()
     rows = b"".join(json.dumps({"body_text": f"{number}", "label": "L"}).encode() + b"\n" for number in range(40))
-    with broker(tmp_path, broker_port), bridge("receive", broker_port=broker_port, port=there):
+    with broker(tmp_path, broker_port), bridge(tmp_path, "receive", broker_port=broker_port, port=there):
         done = process("send", NAME, "--rows", "--recoverable", "--port", str(there), input=rows)
         assert done.returncode == 0, done.stderr
-        client = redis.Redis(port=broker_port)
-        assert client.xlen("orders") == 40
+        with contextlib.closing(redis.Redis(port=broker_port)) as client:
+            until(lambda: client.xlen("orders") == 40)
         command = [*COMMAND, "receive", "--port", str(back), "--count", "40", "--quiet"]
         with (
             subprocess.Popen(command, stdout=subprocess.PIPE, env=environ()) as receiver,
-            bridge("send", NAME, broker_port=broker_port, port=back),
+            bridge(tmp_path, "send", NAME, broker_port=broker_port, port=back),
         ):
             output, _ = receiver.communicate(timeout=2 * DEADLINE)
-        client.close()
     found = [json.loads(line) for line in output.splitlines()]
     assert [(row["body_text"], row["label"], row["body_type"]) for row in found] == [
         (f"{number}", "L", 31) for number in range(40)
     ]
+    assert [row["tx_sequence_number"] for row in found] == [*range(1, 41)]
 
 
-def test_what_the_broker_has_not_confirmed_is_not_acknowledged(tmp_path: Path) -> None:
-    """It is killed and comes back: the sender still has the message, and the broker has it once."""
+def test_what_the_broker_has_not_confirmed_stays_in_the_store(tmp_path: Path) -> None:
+    """It is killed and comes back, and the bridge is killed meanwhile: the broker has each message once."""
     broker_port, port = free_port(), free_port()
+    send = ["send", NAME, "--recoverable", "--port", str(port), "--text"]
     with contextlib.ExitStack() as stack:
         with broker(tmp_path, broker_port):
-            stack.enter_context(bridge("receive", broker_port=broker_port, port=port))
-            assert process("send", NAME, "--text", "a", "--recoverable", "--port", str(port)).returncode == 0
-        command = [*COMMAND, "send", NAME, "--text", "b", "--recoverable", "--port", str(port), "--timeout", "60"]
-        with subprocess.Popen(command, stderr=subprocess.PIPE, env=environ()) as sender:
-            with pytest.raises(subprocess.TimeoutExpired):
-                sender.wait(2)
-            with broker(tmp_path, broker_port):
-                _, said = sender.communicate(timeout=2 * DEADLINE)
-                client = redis.Redis(port=broker_port)
-                bodies = [fields[b"body"].decode("utf-16-le") for _, fields in client.xrange("orders")]
-                client.close()
-    assert (sender.returncode, bodies) == (0, ["a", "b"]), said
+            first = stack.enter_context(contextlib.ExitStack())
+            first.enter_context(bridge(tmp_path, "receive", broker_port=broker_port, port=port))
+            assert process(*send, "a").returncode == 0
+            with contextlib.closing(redis.Redis(port=broker_port)) as client:
+                until(lambda: client.xlen("orders") == 1)
+        assert process(*send, "b").returncode == 0, "it is in the store"
+        first.close()
+        stack.enter_context(broker(tmp_path, broker_port))
+        stack.enter_context(bridge(tmp_path, "receive", broker_port=broker_port, port=port))
+        client = stack.enter_context(contextlib.closing(redis.Redis(port=broker_port)))
+        until(lambda: client.xlen("orders") == 2)
+        bodies = [fields[b"body"].decode("utf-16-le") for _, fields in client.xrange("orders")]
+    assert bodies == ["a", "b"]
 
 
-def test_a_message_is_acknowledged_after_the_handler_returned(tmp_path: Path) -> None:
-    """The broker stands still: the handler waits for it, and no acknowledgment is sent."""
-    broker_port, port = free_port(), free_port()
-    with broker(tmp_path, broker_port) as redis_server, bridge("receive", broker_port=broker_port, port=port):
-        redis_server.send_signal(signal.SIGSTOP)
-        command = [*COMMAND, "send", NAME, "--text", "a", "--recoverable", "--port", str(port), "--timeout", "60"]
-        with subprocess.Popen(command, stderr=subprocess.PIPE, env=environ()) as sender:
-            with pytest.raises(subprocess.TimeoutExpired):
-                sender.wait(3)
-            redis_server.send_signal(signal.SIGCONT)
-            _, said = sender.communicate(timeout=2 * DEADLINE)
-        client = redis.Redis(port=broker_port)
-        length = client.xlen("orders")
-        client.close()
-    assert (sender.returncode, length) == (0, 1), said
-
-
-def test_entries_that_were_pending_are_sent_again(tmp_path: Path) -> None:
-    """The bridge is killed before the queue manager has acknowledged."""
-    broker_port, port = free_port(), free_port()
-    with broker(tmp_path, broker_port):
-        client = redis.Redis(port=broker_port)
-        client.xadd("orders", {"label": "", "body": b"x", "body_type": 0x1011})
-        with bridge("send", NAME, broker_port=broker_port, port=port):  # no queue manager listens
-            until = time.monotonic() + DEADLINE
-            while not pending(client):
-                assert time.monotonic() < until
-                time.sleep(0.05)
-        command = [*COMMAND, "receive", "--port", str(port), "--count", "1", "--quiet"]
-        with (
-            subprocess.Popen(command, stdout=subprocess.PIPE, env=environ()) as receiver,
-            bridge("send", NAME, broker_port=broker_port, port=port),
-        ):
-            output, _ = receiver.communicate(timeout=2 * DEADLINE)
-            until = time.monotonic() + DEADLINE
-            while pending(client):
-                assert time.monotonic() < until
-                time.sleep(0.05)
-        client.close()
-    assert json.loads(output)["body"] == "78"
-
-
-def pending(client: Any) -> int:
-    """The number of entries that were read and not removed from those that are pending."""
-    return sum(group["pending"] for group in client.xinfo_groups("orders"))
+@pytest.mark.parametrize("kills", [2, *long_cases([6])])
+def test_bridges_that_are_killed(tmp_path: Path, kills: int) -> None:
+    """To the broker and back: the file has each message once and in order, however often either bridge is killed."""
+    broker_port, there, back = free_port(), free_port(), free_port()
+    count, chance = 200 * kills, random.Random(kills)
+    file = tmp_path / "rows" / "private.orders.jsonl"
+    rows = b"".join(b'{"body_text": "%d"}\n' % number for number in range(count))
+    (tmp_path / "rows.jsonl").write_bytes(rows)
+    places = ["--store", str(tmp_path / "sender"), "--port", str(there), "--timeout", "120", "--quiet"]
+    receive = ["receive", "--store", str(tmp_path / "receiver"), "-o", str(tmp_path / "rows"), "--port", str(back)]
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(broker(tmp_path, broker_port))
+        source = stack.enter_context((tmp_path / "rows.jsonl").open("rb"))
+        command = [*COMMAND, "send", NAME, "--rows", "--transactional", *places]
+        sender = stack.enter_context(subprocess.Popen(command, stdin=source, env=environ()))
+        stack.callback(sender.kill)
+        stack.enter_context(running([*COMMAND, *receive], b"listening"))
+        for number in range(kills + 1):
+            with (
+                bridge(tmp_path, "receive", broker_port=broker_port, port=there),
+                bridge(tmp_path, "send", NAME, broker_port=broker_port, port=back),
+            ):
+                if number < kills:
+                    time.sleep(0.5 + chance.random())
+                else:
+                    assert sender.wait(120) == 0
+                    until(lambda: file.exists() and len(file.read_bytes().splitlines()) >= count)
+    assert [json.loads(line)["body_text"] for line in file.read_text().splitlines()] == [str(n) for n in range(count)]
