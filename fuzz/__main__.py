@@ -61,7 +61,7 @@ TARGETS = {
     # Some fifty packets in an input, each for a machine and for the slow reference
     "session_machines": Target(None, surface_longest=256, share=0.05),
     # Some fifty operations in an input, each with a transaction of a store
-    "sequences": Target(None, surface_longest=128, share=0.02),
+    "sequences": Target(None, surface_longest=128, share=0.01),
 }
 
 # Undefined behaviour traps: no runtime of its own is needed, and libFuzzer reports the signal

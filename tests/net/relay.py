@@ -8,16 +8,22 @@ import selectors
 import socket
 import struct
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from tests.net.session_wire import listener
 
 
 class Relay:
-    """Forwards connections to a port; each is cut, by FIN or RST, after a random number of bytes."""
+    """Forwards connections to a port; each is cut, by FIN or RST, after a random number of bytes.
 
-    def __init__(self, port: int, seed: int, longest: int) -> None:
+    ``watch`` gets the bytes of each connection as they are forwarded, and whether they are of the sender.
+    """
+
+    def __init__(
+        self, port: int, seed: int, longest: int, watch: Callable[[socket.socket, bytes, bool], None] | None = None
+    ) -> None:
         self.cuts = 0
+        self._watch = watch
         self.bytes = 0
         self._target = port
         self._chance = random.Random(seed)
@@ -50,6 +56,8 @@ class Relay:
                     assert isinstance(key.fileobj, socket.socket)
                     try:
                         data = key.fileobj.recv(self._chance.randrange(1, 1 << 16))[:budget]
+                        if self._watch is not None:
+                            self._watch(near, data, key.fileobj is near)
                         key.data.sendall(data)
                     except ConnectionError:
                         return
