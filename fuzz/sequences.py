@@ -40,7 +40,8 @@ def opened() -> Store:
     folder = Path(tempfile.mkdtemp())
     store = Store(folder, OWN, wall_clock=lambda: WALL_TIME, quota=QUOTA)
     store.database.execute("PRAGMA synchronous = OFF")
-    atexit.register(lambda: (store.close(), shutil.rmtree(folder)))
+    atexit.register(shutil.rmtree, folder)
+    atexit.register(store.close)
     return store
 
 
@@ -75,8 +76,8 @@ class Receiving:
             OWN,
             incoming=self.incoming,
             settings=Settings(window_size=1000),
-            accepts=lambda message: message.destination_queue.queue.lower() != "missing",
-            transactional=lambda message: message.destination_queue.queue.lower() != "plain",
+            accepts=lambda message: not str(message.destination_queue).lower().endswith("missing"),
+            transactional=lambda message: not str(message.destination_queue).lower().endswith("plain"),
             wall_clock=lambda: WALL_TIME,
         )
         self.session.connection_made(self.now)

@@ -50,8 +50,8 @@ def add(parser: argparse.ArgumentParser) -> None:
         (partial(_finished, dead_letters=False), "journal", "print sent messages that were received"),
         (_purge, "purge", "delete the dead letters or the journal"),
         (_skip, "skip", "take the messages before the last gap of a sequence for received"),
-        (_moved, "moved", "use a copy, the original of which is gone and was not used since"),
-        (_restored, "restored", "use a copy, the original of which was used since, as a backup"),
+        (partial(_adopt, restored=False), "moved", "use a copy, the original of which is gone and was not used since"),
+        (partial(_adopt, restored=True), "restored", "use a copy, the original of which was used since, as a backup"),
     ):
         action = actions.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
         action.set_defaults(act=act)
@@ -85,28 +85,12 @@ def _list(options: argparse.Namespace) -> None:
             }
         )
         for row in store.outbox.queues():
-            print_json(
-                {
-                    "queue": row.name,
-                    "sequence_id": row.sequence_id,
-                    "next_number": row.next_number,
-                    "last_ack": row.last_ack,
-                    "stopped": row.stopped or None,
-                }
-            )
+            numbers = {name: getattr(row, name) for name in ("sequence_id", "next_number", "last_ack")}
+            print_json({"queue": row.name, **numbers, "stopped": row.stopped or None})
         for key, state in store.sequences():
-            gap_sequence_id, gap_previous = state.gap or (None, None)
-            print_json(
-                {
-                    "source": key.source,
-                    "queue": key.queue,
-                    "sequence_id": state.sequence_id,
-                    "number": state.number,
-                    "rejects": state.rejects,
-                    "gap_sequence_id": gap_sequence_id,
-                    "gap_previous": gap_previous,
-                }
-            )
+            numbers = {name: getattr(state, name) for name in ("sequence_id", "number", "rejects")}
+            gap = dict(zip(("gap_sequence_id", "gap_previous"), state.gap or (None, None), strict=True))
+            print_json({**key._asdict(), **numbers, **gap})
 
 
 def _finished(options: argparse.Namespace, *, dead_letters: bool) -> None:
@@ -134,15 +118,8 @@ def _skip(options: argparse.Namespace) -> None:
     say(f"numbers up to {state.number} of sequence {state.sequence_id} are taken for received")
 
 
-def _moved(options: argparse.Namespace) -> None:
+def _adopt(options: argparse.Namespace, *, restored: bool) -> None:
     from msmqwire.session.store import adopt
 
-    adopt(options.store, restored=False)
-
-
-def _restored(options: argparse.Namespace) -> None:
-    from msmqwire.session.store import adopt
-
-    count = adopt(options.store, restored=True)
-    if count:
+    if count := adopt(options.store, restored=restored):
         say(f"{counted(count, 'message')} to send have new numbers, and may arrive twice")

@@ -258,11 +258,9 @@ class Store:
     def reserve_message_ids(self, last: int) -> int:
         """Give identifiers up to ``last`` to this process; the last one that is given to it."""
         change = "UPDATE meta SET message_id = max(message_id, ?) RETURNING message_id"
-        if self.database.in_transaction:
-            reserved: int = self.database.execute(change, (last,)).fetchone()[0]
-        else:
-            with self.transaction() as database:
-                reserved = database.execute(change, (last,)).fetchone()[0]
+        database = self.database
+        with contextlib.nullcontext() if database.in_transaction else self.transaction():
+            reserved: int = database.execute(change, (last,)).fetchone()[0]
         return reserved
 
     # --- The order of messages, and one read of a session ---

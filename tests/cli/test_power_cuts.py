@@ -35,8 +35,8 @@ class Machine:
         """The power is cut, and comes back: the number of files that lose bytes."""
         listed = {}
         for listing in self.copies.glob("d*"):
-            path, *entries = listing.read_text().splitlines()
-            listed[Path(path)] = {name: inode for inode, name in (each.split(" ", 1) for each in entries)}
+            listed_folder, *entries = listing.read_text().splitlines()
+            listed[Path(listed_folder)] = {name: inode for inode, name in (each.split(" ", 1) for each in entries)}
         losses = 0
         for folder in self.folders:
             if folder not in listed:

@@ -195,7 +195,11 @@ def test_an_order_ack_for_what_was_not_sent(tmp_path: Path) -> None:
         (2, 1, b"2"),
         (3, 2, b"4"),
     ]
-    assert all(each.tx_sequence_id > third.tx_sequence_id[::-1] or each.tx_sequence_id[1] > WALL_TIME for each in found)
+    assert {each.tx_sequence_id for each in found} == {(1, found[0].tx_sequence_id[1])}
+    assert found[0].tx_sequence_id[1] > WALL_TIME
+    restored.commit(5, name="DIRECT=OS:host\\private$\\orders")
+    (fifth,) = restored.wait(0)
+    assert fifth.tx_sequence_id == (2, found[0].tx_sequence_id[1]), "no identifier is given twice"
 
 
 def test_the_window(tmp_path: Path) -> None:

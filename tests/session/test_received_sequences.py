@@ -105,7 +105,7 @@ def final_acks(store: Store) -> list[tuple[int, int]]:
             message = mqqb.decode(packet, strict=True, transport="tcp")
             assert isinstance(message, mqqb.UserMessage)
             assert message.acknowledged is not None
-            found.append((message.message_class or 0, message.acknowledged.acknowledged_message_id))
+            found.append((message.message_class or 0, message.acknowledged.acknowledged_message_id or 0))
     return found
 
 

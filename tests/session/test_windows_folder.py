@@ -110,7 +110,7 @@ async def send_as_windows(folder: Path, port: int) -> None:
                 if kind == "transactional":
                     (message_id,) = client.commit([partial(mqqb.UserMessage, **fields)])
                 else:
-                    message_id = await client.send(mqqb.UserMessage(**fields, delivery_mode=kind))
+                    message_id = await client.send(mqqb.UserMessage(**fields | {"delivery_mode": kind}))
                 sent.append(
                     {
                         "label": label,
