@@ -171,6 +171,14 @@ package: $(DONE)/package build ## build sdist and wheel, install the wheel with 
 release: $(DONE)/package $(DONE)/test sbom ## check version, changelog and working tree, and build what is published into dist/
 	$(PY) -m tests.release
 
+.PHONY: version
+version: $(DONE)/venv ## write the version everywhere: VERSION=0.3.0 of a release, VERSION=0.4.0.dev0 of what follows it
+	$(PY) -m tests.release $(VERSION)
+
+.PHONY: release-files
+release-files: build ## write what this version writes to tests/releases (ARGS=0.3.0: of this version), for later ones to read
+	$(PY) -m tests.release_files $(ARGS)
+
 # One lock for every Python that pyproject.toml names and every system
 .PHONY: lock
 lock: $(DONE)/venv ## pin what the commands install, with hashes (ARGS=--upgrade: newest versions), and list the licences

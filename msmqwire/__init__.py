@@ -8,7 +8,9 @@ Spark. ``import msmqwire`` imports only the standard library; a package or a nam
 from __future__ import annotations
 
 import os
+import sys
 from importlib import import_module
+from importlib.machinery import EXTENSION_SUFFIXES
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -86,11 +88,19 @@ _WITH_EXTRAS = ("insight", "spark")
 
 
 def _check_build(folder: str) -> None:
-    """Refuse sources without compiled modules: a checkout that shadows an installed package."""
-    if not any(name.endswith((".so", ".pyd")) for name in os.listdir(os.path.join(folder, "wire"))):
+    """Refuse sources without compiled modules, a checkout that shadows an installed package, or for another Python."""
+    names = [name for name in os.listdir(os.path.join(folder, "wire")) if name.endswith((".so", ".pyd"))]
+    if not names:
         raise ImportError(
             f"{folder} holds the sources of msmqwire without its compiled modules: run `make build` in "
             f"{os.path.dirname(folder)}, or start Python in another folder to use an installed msmqwire",
+            name=__name__,
+        )
+    suffixes = {name[name.index(".") :] for name in names}
+    if suffixes.isdisjoint(EXTENSION_SUFFIXES):
+        raise ImportError(
+            f"the compiled modules in {folder} are for another Python: they end in {', '.join(sorted(suffixes))}, and "
+            f"{sys.executable} needs {EXTENSION_SUFFIXES[0]}; install msmqwire with this Python",
             name=__name__,
         )
 

@@ -67,6 +67,17 @@ def sources() -> list[Path]:
     return sorted(path for suffix in ("py", "pyi", "pyx", "pxd") for path in PACKAGE.rglob(f"*.{suffix}"))
 
 
+def reference() -> list[str]:
+    """The names of the modules of the reference, which docs/conf.py lists."""
+    (listed,) = (
+        node.value
+        for node in ast.parse((ROOT / "docs" / "conf.py").read_text("utf-8")).body
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id == "REFERENCE"
+    )
+    groups = eval(compile(ast.Expression(listed), "conf.py", "eval"))  # its comprehensions are no literals
+    return [f"msmqwire.{name}" for group in groups.values() for name in group]
+
+
 def package_of(path: Path) -> str:
     return path.relative_to(PACKAGE).parts[0].split(".")[0]
 

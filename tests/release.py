@@ -2,7 +2,8 @@
 
 One version everywhere, a changelog with its date, a clean working tree whose tag does not exist yet, and the packages
 of ``make package``; ``make sbom`` has written the bill of materials. It publishes nothing: a tag does, through
-``.github/workflows/wheels.yml``.
+``.github/workflows/wheels.yml``. ``make version VERSION=0.3.0`` writes the version and the date of a release in all
+files, ``make version VERSION=0.4.0.dev0`` writes the version of the work after it.
 """
 
 from __future__ import annotations
@@ -36,6 +37,24 @@ def first(patterns: dict[str, str]) -> dict[str, str]:
     return {name: match[1] if match else "" for name, match in found.items()}
 
 
+def set_version(version: str, date: str) -> None:
+    """Write the version of a release and its date in all files; a version under development in the package alone."""
+    is_developed = "dev" in version
+    for name in ["msmqwire/__init__.py"] if is_developed else VERSIONS:
+        text = (ROOT / name).read_text("utf-8")
+        if name == "CHANGELOG.md":
+            text = text.replace("## Unreleased\n", f"## {version} - {date}\n", 1)
+        for patterns, value in ((VERSIONS, version), (DATES, date)):
+            if pattern := patterns.get(name):
+                found = re.search(pattern, text, re.MULTILINE)
+                assert found is not None, name
+                text = text[: found.start(1)] + value + text[found.end(1) :]
+        (ROOT / name).write_text(text, "utf-8")
+    changes = ROOT / "CHANGELOG.md"
+    if is_developed and "## Unreleased" not in (text := changes.read_text("utf-8")):
+        changes.write_text(text.replace("\n## ", "\n## Unreleased\n\n## ", 1), "utf-8")
+
+
 def git(*arguments: str) -> str:
     return subprocess.run(["git", *arguments], cwd=ROOT, check=True, capture_output=True, text=True).stdout
 
@@ -54,6 +73,8 @@ def problems() -> Iterator[str]:
             yield f"{date!r} is no date"
     if re.search(r"^## Unreleased", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE):
         yield "the changelog has changes that are not released"
+    if not (ROOT / "tests" / "releases" / versions["CITATION.cff"]).exists():
+        yield "the files of the release for later versions are missing: make release-files"
     if changed := git("status", "--porcelain"):
         yield f"the working tree has changes:\n{changed}"
     if git("tag", "--list", f"v{versions['CITATION.cff']}"):
@@ -61,7 +82,10 @@ def problems() -> Iterator[str]:
 
 
 def main() -> None:
-    """Check, build and say what remains to be done by hand."""
+    """Check, build and say what remains to be done by hand; with a version as the argument, write it everywhere."""
+    if sys.argv[1:]:
+        set_version(sys.argv[1], datetime.datetime.now(datetime.UTC).date().isoformat())
+        return
     if found := list(problems()):
         sys.exit("\n".join(found))
     packaging.main()

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from msmqwire.capture import capture_range, chosen_frames
+from tests.layers import reference
 
 ROOT = Path(__file__).parent.parent
 #: Values that a caller never looks into: parameters of constructors that only the package calls.
@@ -28,15 +28,7 @@ NAMES = "msmqwire.columns.names"
 
 @cache
 def modules() -> dict[str, ModuleType]:
-    """The modules of the reference, which docs/conf.py lists."""
-    (listed,) = (
-        node.value
-        for node in ast.parse((ROOT / "docs" / "conf.py").read_text("utf-8")).body
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id == "REFERENCE"
-    )
-    groups = eval(compile(ast.Expression(listed), "conf.py", "eval"))  # its comprehensions are no literals
-    names = [f"msmqwire.{name}" for group in groups.values() for name in group]
-    return {name: importlib.import_module(name) for name in names}
+    return {name: importlib.import_module(name) for name in reference()}
 
 
 @cache
@@ -125,6 +117,8 @@ def test_types_in_signatures_are_public(module: str) -> None:
 
 
 def test_a_type_that_is_not_public_is_found() -> None:
+    from msmqwire.capture import capture_range, chosen_frames
+
     assert [*unknown("ChosenFrames", chosen_frames.ChosenFrames)] == []
     assert [*unknown("copy_frames", chosen_frames.copy_frames)] == []
     assert "FileReader (msmqwire.capture.files._file_reader)" in unknown("CaptureRange", capture_range.CaptureRange)

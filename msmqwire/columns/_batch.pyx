@@ -175,8 +175,9 @@ cdef class Batch:
     def __getitem__(self, name):
         """A column, never copied.
 
-        Numbers and enumerations are arrays of shape (n,), GUIDs (n, 16) uint8 in wire order, lists a ``ListColumn``,
-        text a ``TextColumn``, structs a dict by member. Values in null rows are zero. ``fault`` gives ``faults``.
+        Numbers, enumerations and times are arrays of shape (n,), GUIDs (n, 16) uint8 in wire order, addresses and names
+        of queues structured arrays; lists are a ``ListColumn``, text a ``TextColumn``, bytes a ``BytesColumn``. Values
+        in null rows are zero. ``fault`` gives ``faults``, an entry for each row with a fault.
 
         Raises
         ------

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from msmqwire.errors import require
+
+require("pyarrow", "msmqwire.insight.bodies")
+
 import hashlib
 import json
 import re

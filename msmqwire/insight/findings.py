@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from msmqwire.errors import require
+
+require("pyarrow", "msmqwire.insight.findings")
+
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime

@@ -5,6 +5,10 @@ Every text of a capture becomes the text of an element or the value of an attrib
 
 from __future__ import annotations
 
+from msmqwire.errors import require
+
+require("pyarrow", "msmqwire.insight.report")
+
 import base64
 import hashlib
 import json

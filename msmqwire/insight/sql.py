@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from msmqwire.errors import require
+
+require("pyarrow", "msmqwire.insight.sql")
+
 import re
 from collections.abc import Iterator
 from itertools import chain, count

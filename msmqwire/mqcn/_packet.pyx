@@ -459,6 +459,10 @@ def decode(data: Buffer, *, bint strict=False) -> ChangeNotificationMessage:
 def encode(ChangeNotificationMessage message not None, *, bint closing_space=True, bint enforce=True) -> bytes:
     """Encode one message; ``decode(encode(message), strict=True) == message``.
 
+    With ``enforce=False`` it also writes what a conforming receiver ignores or reads in part: other PROPIDs than those
+    of the command (``property_set``), and a PROPID twice, of which the first counts (``duplicate_property``). Whether a
+    receiver applies a change at all depends on its sender and on the objects that it knows ([MS-MQCN] 3.2.5).
+
     Parameters
     ----------
     closing_space : bool

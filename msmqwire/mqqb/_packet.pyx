@@ -532,7 +532,10 @@ def packet_extent(bytes start not None):
 def encode(MessagePacket packet not None):
     """Write one packet; ``decode(encode(packet), strict=True) == packet``.
 
-    Reserved bits and padding are zeros, and a packet is a multiple of four bytes long.
+    Reserved bits and padding are zeros, and a packet is a multiple of four bytes long. Of the violations it accepts
+    ``unresolved_queue``: a receiver cannot answer to such a response queue. A receiver judges a message by more than
+    its bytes: it discards one that is a duplicate, too old, for a queue that it does not have, or not the next of its
+    transactional sequence ([MS-MQQB] 3.1.5.8).
 
     Raises
     ------

@@ -382,6 +382,10 @@ def decode(
 def encode(TopologyPacket packet not None) -> bytes:
     """Write one packet; ``decode(encode(packet), strict=True) == packet``.
 
+    It does not know what will carry the packet. Over UDP a conforming client discards a reply whose
+    ConnectedNetworkMask is not 0, as ``decode(..., transport="udp", strict=True)`` does, and a server does not read the
+    IPX networks of a request. A client also discards a reply to another request than its own ([MS-MQSD] 3.1.5.2).
+
     Raises
     ------
     EncodeError

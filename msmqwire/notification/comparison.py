@@ -11,6 +11,10 @@ r"""Compares the queues in change notifications with the queues of a directory.
 
 from __future__ import annotations
 
+from msmqwire.errors import require
+
+require("pyarrow", "msmqwire.notification.comparison")
+
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum

@@ -10,6 +10,10 @@ one after the other.
 
 from __future__ import annotations
 
+from msmqwire.errors import require
+
+require("pyarrow", "msmqwire.notification.replay")
+
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace

@@ -7,6 +7,12 @@ content: running again reads what is new and adds nothing twice.
 
 from __future__ import annotations
 
+from msmqwire.errors import require
+
+require("pyarrow", "msmqwire.spark.pipeline")
+require("pyspark", "msmqwire.spark.pipeline")
+require("deltalake", "msmqwire.spark.pipeline")
+
 import datetime
 import json
 import logging

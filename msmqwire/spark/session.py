@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from msmqwire.errors import require
+
+require("pyspark", "msmqwire.spark.session")
+
 import contextlib
 import os
 import sys

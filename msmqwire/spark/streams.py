@@ -10,6 +10,11 @@ bounds the memory of a task; Spark sorts on disk what does not fit in memory.
 
 from __future__ import annotations
 
+from msmqwire.errors import require
+
+require("pyarrow", "msmqwire.spark.streams")
+require("pyspark", "msmqwire.spark.streams")
+
 import logging
 import os
 from collections import Counter

@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
 import pytest
@@ -158,6 +159,19 @@ def test_sources_without_compiled_modules_say_what_to_do(tmp_path: Path) -> None
         last = done.stderr.splitlines()[-1]
         assert f"{package_dir} holds the sources of msmqwire without its compiled modules: run `make build` in" in last
         assert len(done.stderr.splitlines()) == 1 or "-c" in arguments
+
+
+def test_compiled_modules_of_another_python_say_so(tmp_path: Path) -> None:
+    package_dir = tmp_path / "msmqwire"
+    shutil.copytree(Path(package.__file__).parent, package_dir, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
+    (package_dir / "wire" / "_sid.cpython-27-other.so").touch()
+    done = subprocess.run(
+        [sys.executable, "-c", "import msmqwire"], cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode != 0
+    last = done.stderr.splitlines()[-1]
+    assert f"{package_dir} are for another Python: they end in .cpython-27-other.so, and {sys.executable} needs" in last
+    assert EXTENSION_SUFFIXES[0] in last
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no process ends by a signal")

@@ -14,6 +14,11 @@ column of payloads.
 
 from __future__ import annotations
 
+from msmqwire.errors import require
+
+require("pyarrow", "msmqwire.spark.functions")
+require("pyspark", "msmqwire.spark.functions")
+
 from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, get_args, get_type_hints

@@ -26,6 +26,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from msmqwire.errors import LakeError as LakeError
+from msmqwire.errors import require
 
 if TYPE_CHECKING:
     from msmqwire.spark.lake.deleting import delete
@@ -68,6 +69,8 @@ _MODULES = {
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    for needed in ("pyarrow", "deltalake", *(["pyspark"] if name == "read" else [])):
+        require(needed, f"{__name__}.{name}")
     return getattr(import_module(f"{__name__}.{_MODULES.get(name, 'maintenance')}"), name)
 
 
