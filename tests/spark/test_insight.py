@@ -192,7 +192,7 @@ OWN = {
         SELECT m.src, m.fault.code AS code, length(m.fault.field) % 7 AS size,
             m.src_port & 3 AS bits, coalesce(nullif(m.label, ''), 'none') || '!' AS label,
             CAST(m.frame AS VARCHAR) AS frame, CASE WHEN m.frame BETWEEN 2 AND 4 THEN -abs(m.frame) END AS low,
-            greatest(m.frame, NULL) AS most
+            greatest(m.frame, NULL) AS most, '${env:PATH} ${system:java.home} $' || '{spark.app.name}' AS no_variable
         FROM messages AS m
         WHERE m.src IN (SELECT src FROM sessions UNION SELECT src FROM messages)
             AND NOT EXISTS (SELECT 1 FROM topology AS t WHERE t.src = m.src AND t.type = 'reply')

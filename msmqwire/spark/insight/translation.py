@@ -146,7 +146,9 @@ def _written(tree: exp.Expr, places: int) -> str:
     for node in holder.find_all(exp.Anonymous):
         if node.name == _LOWEST:
             node.set("expressions", [*node.expressions[:2], _number(places)])
-    return str(holder.this.sql(dialect="spark", identify=True, comments=False, unsupported_level=ErrorLevel.RAISE))
+    written = holder.this.sql(dialect="spark", identify=True, comments=False, unsupported_level=ErrorLevel.RAISE)
+    # Spark replaces ${env:NAME} in the text of a statement, in its literals too, by a variable of the environment
+    return str(written).replace("${", r"\u0024{")
 
 
 def _checked(text: str) -> Any:
