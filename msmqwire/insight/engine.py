@@ -117,6 +117,8 @@ class Engine:
         The tables with the columns that queries need.
     common : frozenset of str
         The columns of ``all_rows`` that statements use; empty where none reads it.
+    views : tuple of str
+        The views that queries read, each after those that it reads itself.
 
     Raises
     ------
@@ -166,6 +168,7 @@ class Engine:
         columns = ", ".join(f"{name} {kind}" for name, kind in UNREAD_COLUMNS.items())
         self._database.execute(f"CREATE TABLE {UNREAD} ({columns})")
         self._set_macros()
+        self.views = tuple(views)
         for name in views:
             self._database.execute(f"CREATE VIEW {name} AS {VIEWS[name]}")
         self.results = {query.name: self._describe(query) for query in queries}

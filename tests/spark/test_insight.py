@@ -24,7 +24,7 @@ from msmqwire.insight.tables import DERIVED, NAMES
 from msmqwire.spark import lake, pipeline
 from msmqwire.spark.insight import detect, summarize
 from msmqwire.spark.insight.translation import translate, translate_expression
-from tests.cli.support import refused, run
+from tests.cli.support import process, refused, run
 from tests.insight.captures import EXAMPLES, FIRST, SECOND, WRITER, datagram, message, stream, write
 from tests.insight.test_detect import CAPTURES, EXPECTED
 from tests.vectors import load
@@ -142,8 +142,19 @@ def test_the_commands_over_a_lake(spark: SparkSession, captures: list[str], tmp_
         # Files of a lake have another order without Spark
         found, expected = (without_frames(run(*arguments, *more)) for more in (["--spark"], []))
         assert found == expected
+        # A process has no pandas, which pyarrow would import
+        done = process(*arguments)
+        assert (done.returncode, len(done.stdout.splitlines())) == (expected[0], len(expected[1])), done.stderr
     assert refused("summary", EXAMPLES[0], "--spark").startswith("msmqwire: --spark reads a lake: name one with --lake")
     assert "--spark reads a lake" in refused("detect", "--hex", "00", "--master", "local[1]")
+
+
+@pytest.mark.long
+def test_a_command_starts_spark(tmp_path: Path, spark: SparkSession) -> None:
+    pipeline.run(spark, str(EXAMPLES[0]), str(tmp_path / "lake"))
+    arguments = ("summary", "--lake", tmp_path / "lake", "--table", "hosts", "-T", "csv", "-q")
+    done, expected = process(*arguments, "--master", "local[1]"), process(*arguments)
+    assert (done.returncode, done.stdout, done.stderr) == (expected.returncode, expected.stdout, expected.stderr)
 
 
 def without_frames(done: tuple[int, str, str]) -> tuple[int, list[str], list[str]]:
@@ -190,7 +201,8 @@ OWN = {
         ORDER BY src, number LIMIT 20""",
     "sets": """
         SELECT m.src, m.fault.code AS code, length(m.fault.field) % 7 AS size,
-            m.src_port & 3 AS bits, coalesce(nullif(m.label, ''), 'none') || '!' AS label,
+            m.src_port & 3 AS bits, m.frame / 7 AS part, (2 - m.frame) // 3 AS whole,
+            coalesce(nullif(m.label, ''), 'none') || '!' AS label,
             CAST(m.frame AS VARCHAR) AS frame, CASE WHEN m.frame BETWEEN 2 AND 4 THEN -abs(m.frame) END AS low,
             greatest(m.frame, NULL) AS most, '${env:PATH} ${system:java.home} $' || '{spark.app.name}' AS no_variable
         FROM messages AS m
@@ -243,9 +255,9 @@ def test_queries_name_no_table_but_the_views(text: str) -> None:
         ("SELECT list(src) FILTER (WHERE frame > 1) FROM messages", "list with FILTER"),
         ("SELECT quantile_cont(frame, 0.5) FROM messages", "percentilecont"),
         ("SELECT avg(frame) FROM messages", "avg"),
-        ("SELECT frame / 2 FROM messages", "div"),
         ("SELECT frame + 1.5 FROM messages", "a number with other signs"),
         ("SELECT CAST(frame AS DOUBLE) FROM messages", "the type DOUBLE"),
+        ("SELECT CAST(frame / 2 AS BIGINT) FROM messages", "the type BIGINT"),
         ("SELECT CAST(time AS VARCHAR) FROM messages", "a cast of a time"),
         ("SELECT frame & 1 = 1 AND (frame & 1) + 1 = 2 = true FROM messages", "needs parentheses"),
         ("SELECT frame | frame & 1 FROM messages", "needs parentheses"),

@@ -8,15 +8,18 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from pyspark.sql import DataFrame
 
+from msmqwire.capture import TABLES
 from msmqwire.insight.findings import Detector, detection_engine
 from msmqwire.insight.query_files import SECTIONS, Section
 from msmqwire.insight.rules import RULES, Rule
 from msmqwire.insight.summary import Summary
 from msmqwire.spark.insight.engine import Load, SparkEngine
 from msmqwire.spark.schema import struct_type, table_columns
+from msmqwire.spark.source.options import is_lake
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
 
 __all__ = ["detect", "summarize"]
 
@@ -101,18 +104,27 @@ def _loader(spark: SparkSession, source: Rows, options: Mapping[str, str]) -> Lo
 
 
 def _with_nanoseconds(table: str, columns: Iterable[str]) -> list[str]:
-    wanted = set(columns) | {"time_ns"}
-    return [column.name for column in table_columns(table) if column.name in wanted]
+    wanted = {*columns, "time"}
+    return [
+        column.name
+        for column in table_columns(table)
+        if column.name in columns or (column.source in wanted and column.name != column.source)
+    ]
 
 
 def _of_frames(spark: SparkSession, frames: Mapping[str, DataFrame], table: str, columns: tuple[str, ...]) -> DataFrame:
-    names = _with_nanoseconds(table, columns)
     if table in frames:
+        names = _with_nanoseconds(table, columns)
         missing = [name for name in names if name not in frames[table].columns]
         if missing:
             raise KeyError(f"{table}: no column {', '.join(missing)}")
         return frames[table].select(*names)
-    return spark.createDataFrame([], struct_type(column for column in table_columns(table) if column.name in names))
+    return spark.createDataFrame([], _schema(table, columns))
+
+
+def _schema(table: str, columns: tuple[str, ...]) -> StructType:
+    names = _with_nanoseconds(table, columns)
+    return struct_type(column for column in table_columns(table) if column.name in names)
 
 
 def _of_data_source(
@@ -122,8 +134,9 @@ def _of_data_source(
     table: str,
     columns: tuple[str, ...],
 ) -> DataFrame:
-    names = _with_nanoseconds(table, columns)
+    if is_lake(options) and table not in TABLES:
+        return spark.createDataFrame([], _schema(table, columns))
     reader = spark.read.format("msmq").options(**options).option("table", table)
     # Only the columns of its schema are built
-    reader = reader.schema(struct_type(column for column in table_columns(table) if column.name in names))
+    reader = reader.schema(_schema(table, columns))
     return reader.load(source) if source is not None else reader.load()

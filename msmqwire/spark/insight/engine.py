@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import pyarrow as pa
@@ -16,13 +16,13 @@ from pyspark import StorageLevel
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
-from pyspark.sql.types import DecimalType, LongType, StructType
 
+from msmqwire.capture import TABLES
 from msmqwire.insight.database import QueryError, SqlError
 from msmqwire.insight.engine import Engine, readable
 from msmqwire.insight.query_files import Query
 from msmqwire.insight.sql_functions import MOST_FRAMES
-from msmqwire.insight.tables import ALL_ROWS, StoredTable, common_columns
+from msmqwire.insight.tables import ALL_ROWS, UNREAD, VIEWS, StoredTable, common_columns
 from msmqwire.spark.executors import Sent, map_in_arrow
 from msmqwire.spark.insight.translation import MOST_PLACES, translate, translate_expression
 from msmqwire.spark.schema import SparkColumn, arrow_schema, struct_type, table_columns
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 #: Returns the rows of a table, with these columns.
 Load = Callable[[str, tuple[str, ...]], DataFrame]
 
+_UNSIGNED = pa.decimal128(20, 0)
 _TYPES: dict[str, pa.DataType] = {
     "BIGINT": pa.int64(),
     "BOOLEAN": pa.bool_(),
@@ -63,9 +64,10 @@ class _Computing(Sent):
         """The columns of batches that are kept."""
         stored, schema = StoredTable(self.table, self.columns), arrow_schema(self.made)
         for batch in batches:
-            computed = stored.computed(batch, self.networks)
+            computed, names = stored.computed(batch, self.networks), set(batch.schema.names)
             columns = [
-                computed[field.name].cast(field.type) if field.name in computed else batch.column(field.name)
+                # Some are a column of Spark
+                batch.column(field.name) if field.name in names else computed[field.name].cast(field.type)
                 for field in schema
             ]
             yield pa.RecordBatch.from_arrays(columns, schema=schema)
@@ -111,7 +113,7 @@ class SparkEngine:
         self.rows: Counter[str] = Counter()
         self._spark = spark
         prefix = f"msmqwire_{uuid4().hex}"
-        names = [*checked.stored, *((ALL_ROWS,) if checked.common else ())]
+        names = [*checked.stored, UNREAD, *((ALL_ROWS,) if checked.common else ()), *checked.views]
         self._views = {name: f"{prefix}_{name}" for name in names}
         for query in queries:
             try:
@@ -128,6 +130,11 @@ class SparkEngine:
         frames = {name: self._view(stored, load, expected) for name, stored in checked.stored.items()}
         if checked.common:
             self._make_all_rows(frames, common_columns(checked.common))
+        # Its rows are counts of a reader of captures
+        no_streams = spark.createDataFrame([], "protocol string, port bigint, streams bigint")
+        no_streams.createOrReplaceTempView(self._views[UNREAD])
+        for name in checked.views:
+            self._query(VIEWS[name]).createOrReplaceTempView(self._views[name])
         for query in queries:
             self._analyze(query)
         self._files = self._count(frames)
@@ -152,8 +159,7 @@ class SparkEngine:
         if stored.is_computed:
             computing = _Computing(stored.name, frozenset(stored.types), expected, made)
             rows = map_in_arrow(rows, computing.batches, struct_type(made))
-        rows = rows.select(*(_in_type_of_duckdb(rows.schema, name) for name in kept))
-        rows = rows.persist(StorageLevel.MEMORY_AND_DISK)
+        rows = rows.select(*kept).persist(StorageLevel.MEMORY_AND_DISK)
         self._kept.append(rows)
         rows = rows.withColumn("place", sql.struct("file", "frame"))
         for name, each in derived:
@@ -164,7 +170,9 @@ class SparkEngine:
         return rows
 
     def _make_all_rows(self, frames: dict[str, DataFrame], columns: list[str]) -> None:
-        parts = (rows.select(sql.lit(name).alias("in_table"), *columns) for name, rows in frames.items())
+        parts = (
+            rows.select(sql.lit(name).alias("in_table"), *columns) for name, rows in frames.items() if name in TABLES
+        )
         reduce(DataFrame.union, parts).createOrReplaceTempView(self._views[ALL_ROWS])
 
     def _count(self, frames: dict[str, DataFrame]) -> int:
@@ -216,7 +224,7 @@ class SparkEngine:
             (all_of,) = self._query(text, most).agg(sql.count("*").alias("rows"), counted.alias("packets")).collect()
             shown = sum(filter(None, kept[count].to_pylist())) if count else kept.num_rows
             omitted, packets = all_of["rows"] - kept.num_rows, all_of["packets"] - shown
-        return readable(kept, lambda frames: frames), omitted, int(packets)
+        return readable(_with_unsigned(kept), lambda frames: frames), omitted, int(packets)
 
     def _first(self, text: str, rows: int, places: int) -> pa.Table | None:
         """The first rows of a result; None if ``places`` of a row are too few to find those that it shows."""
@@ -241,10 +249,10 @@ class SparkEngine:
         self._close()
 
 
-def _in_type_of_duckdb(schema: StructType, name: str) -> Any:
-    """A column; unsigned numbers of 64 bits are signed, as in DuckDB."""
-    is_decimal = isinstance(schema[name].dataType, DecimalType)
-    return sql.col(name).cast(LongType()) if is_decimal else sql.col(name)
+def _with_unsigned(table: pa.Table) -> pa.Table:
+    """A result with unsigned numbers of 64 bits, which are decimals in Spark."""
+    kinds = {field.name: pa.uint64() if field.type == _UNSIGNED else field.type for field in table.schema}
+    return table.cast(pa.schema(kinds.items()))
 
 
 def _check_settings(spark: SparkSession, needed: dict[str, str]) -> None:

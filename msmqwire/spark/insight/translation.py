@@ -69,6 +69,8 @@ _NODES: dict[type[exp.Expr], tuple[str, ...]] = {
         _BINARY,
     ),
     exp.DPipe: (*_BINARY, "safe"),
+    exp.Div: (*_BINARY, "typed", "safe"),
+    exp.IntDiv: _BINARY,
     exp.Cast: ("this", "to"),
     exp.DataType: ("this", "nested"),
     exp.Bracket: ("this", "expressions"),
@@ -87,8 +89,10 @@ _NODES: dict[type[exp.Expr], tuple[str, ...]] = {
         ("this",),
     ),
     **dict.fromkeys(
-        (exp.ArgMax, exp.ArgMin, exp.ArrayFilter, exp.EndsWith, exp.Nullif, exp.RegexpLike, exp.StartsWith,
-         exp.Transform),
+        (
+            exp.ArgMax, exp.ArgMin, exp.ArrayFilter, exp.Contains, exp.EndsWith, exp.Nullif, exp.RegexpLike,
+            exp.StartsWith, exp.Transform,
+        ),
         _BINARY,
     ),
     **dict.fromkeys((exp.DenseRank, exp.Rank, exp.RowNumber), ()),
@@ -99,7 +103,7 @@ _NODES: dict[type[exp.Expr], tuple[str, ...]] = {
     exp.RegexpReplace: (*_BINARY, "replacement", "modifiers", "single_replace"),
     exp.Anonymous: ("this", "expressions"),
 }  # fmt: skip
-_TYPES = frozenset({exp.DType.TEXT, exp.DType.VARCHAR, exp.DType.BIGINT})
+_TYPES = frozenset({exp.DType.TEXT, exp.DType.VARCHAR})
 _JOINS = frozenset({"", "INNER", "OUTER", "CROSS"})
 _DIGITS = re.compile(r"\d+")
 _GUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
@@ -190,7 +194,7 @@ _LEVELS: dict[type[exp.Expr], int] = {
     **dict.fromkeys((exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ), 1),
     **dict.fromkeys((exp.Is, exp.In, exp.Between, exp.Like, exp.ILike), 1),
     **dict.fromkeys((exp.BitwiseAnd, exp.BitwiseOr, exp.DPipe), 2),
-    **dict.fromkeys((exp.Add, exp.Sub, exp.Mul, exp.Mod), 3),
+    **dict.fromkeys((exp.Add, exp.Sub, exp.Mul, exp.Mod, exp.Div, exp.IntDiv), 3),
 }
 
 
@@ -398,6 +402,13 @@ def _without_qualify(node: Any) -> exp.Expr | None:
     return outer
 
 
+def _quotient(node: Any) -> exp.Expr:
+    """A quotient of whole numbers, which is a number with a fraction in DuckDB."""
+    double = exp.DataType(this=exp.DType.DOUBLE)
+    sides = (exp.Cast(this=node.args[side].copy(), to=double.copy()) for side in _BINARY)
+    return exp.Div(**dict(zip(_BINARY, sides, strict=True)), typed=True, safe=False)
+
+
 def _without_hint(node: Any) -> None:
     node.set("materialized", None)
 
@@ -447,6 +458,7 @@ _CHANGES: dict[type[exp.Expr], Callable[[Any], exp.Expr | None]] = {
     exp.ArrayAgg: _list,
     exp.Bracket: _element,
     exp.CTE: _without_hint,
+    exp.Div: _quotient,
     exp.ILike: _like,
     exp.Like: _like,
     exp.RegexpLike: _regular_expression,
