@@ -110,7 +110,7 @@ SUBCOMMANDS = {
     "report": "msmqwire report examples/message-session.pcap --quiet -o report.html && grep -q '</html>' report.html",
     "explain": "msmqwire explain PROPID_Q_QUOTA",
     "pipeline": "msmqwire pipeline examples/*.pcap* --lake lake --quiet || test $? = 2",
-    "lake": "msmqwire lake check lake",
+    "lake": "msmqwire lake check lake && (msmqwire detect --lake lake --spark --quiet || test $? = 2)",
     "discover": "msmqwire discover --network lo --port 9 --timeout 0.1 || test $? = 2",
     "serve": "msmqwire serve --config examples/site.toml --check",
     "directory": "msmqwire directory check examples/enterprise.toml",

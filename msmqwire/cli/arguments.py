@@ -103,6 +103,32 @@ def read_options(options: argparse.Namespace, files: Sequence[str], **others: An
         raise CommandError(str(error)) from None
 
 
+def add_master(parser: argparse.ArgumentParser, note: str = "") -> None:
+    """Add ``--master``; ``note`` ends its help."""
+    parser.add_argument("--master", metavar="URL", help=f"the Spark to use, e.g. local[4], spark://..., sc://...{note}")
+
+
+def add_spark(parser: argparse.ArgumentParser) -> None:
+    """Add ``--spark`` and ``--master``, with either of which Spark answers."""
+    parser.add_argument("--spark", action="store_true", help="answer with Spark, for a lake that outgrows one machine")
+    add_master(parser, "; with it --spark need not be given")
+
+
+def wants_spark(options: argparse.Namespace) -> bool:
+    """Whether Spark is to answer, which it does for a lake.
+
+    Raises
+    ------
+    CommandError
+        The rows are not those of a lake.
+    """
+    if not options.spark and options.master is None:
+        return False
+    if not options.lake:
+        raise CommandError("--spark reads a lake: name one with --lake; msmqwire pipeline decodes captures into it")
+    return True
+
+
 def add_expected(parser: argparse.ArgumentParser) -> None:
     """Add ``--expect``, the directory servers whose replies are no findings."""
     parser.add_argument(

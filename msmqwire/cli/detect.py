@@ -24,6 +24,7 @@ examples:
   msmqwire detect -T zeek day.pcap > msmqwire_findings.log
   msmqwire detect -T eve day.pcap >> eve.json
   msmqwire detect --lake lake --since 2024-03-04
+  msmqwire detect --lake s3://bucket/lake --master spark://master:7077
   msmqwire detect --hex - < payload.txt
   msmqwire detect --suricata > msmqwire.rules
 """
@@ -31,6 +32,7 @@ examples:
 from __future__ import annotations
 
 import argparse
+from functools import partial
 from typing import TYPE_CHECKING
 
 from msmqwire.cli.arguments import (
@@ -40,7 +42,9 @@ from msmqwire.cli.arguments import (
     add_output,
     add_quiet,
     add_selection,
+    add_spark,
     usable_cores,
+    wants_spark,
 )
 from msmqwire.cli.console import CommandError, optional, say
 from msmqwire.cli.counts import report
@@ -52,7 +56,9 @@ from msmqwire.errors import counted
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from msmqwire.insight.findings import Detector
+    from pyspark.sql import SparkSession
+
+    from msmqwire.insight.findings import Detector, Finding
     from msmqwire.insight.query_files import Section
     from msmqwire.insight.rules import Rule
     from msmqwire.insight.summary import Summary
@@ -69,6 +75,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     add_format(parser, FORMATS)
     add_output(parser)
     add_jobs(parser, "decode and query")
+    add_spark(parser)
     add_selection(parser)
     add_quiet(parser)
 
@@ -80,6 +87,12 @@ def run(options: argparse.Namespace) -> int:
         return _write_rules(options)
     optional("duckdb", "msmqwire detect")
     rules = chosen_rules(options)
+    if wants_spark(options):
+        optional("pyspark", "--spark")
+        optional("sqlglot", "--spark")
+        from msmqwire.cli.spark_session import with_spark
+
+        return with_spark(options.master, partial(_run_on_spark, options, rules))
     if options.hex:
         from msmqwire.cli.payload import findings_of
 
@@ -88,6 +101,25 @@ def run(options: argparse.Namespace) -> int:
         detector, _, lines, status = detect(options, Inputs(options))
         report(lines, status, quiet=options.quiet)
         findings, omitted = detector.findings(), detector.omitted()
+    return _write(options, rules, findings, omitted, status)
+
+
+def _run_on_spark(options: argparse.Namespace, rules: tuple[Rule, ...], spark: SparkSession) -> int:
+    from msmqwire.spark.insight import detect
+
+    inputs = Inputs(options)
+    detector = detect(spark, expected=options.expect, rules=rules, **inputs.options_of_spark())
+    try:
+        lines, status = inputs.counts_of_lake(detector.columns, payloads=False)
+        report(lines, status, quiet=options.quiet)
+        return _write(options, rules, detector.findings(), detector.omitted(), status)
+    finally:
+        detector.close()
+
+
+def _write(
+    options: argparse.Namespace, rules: tuple[Rule, ...], findings: list[Finding], omitted: int, status: int
+) -> int:
     format = options.format or ("table" if is_terminal(options.output) else "json")
     with open_target(options.output, [] if options.hex else options.files) as sink:
         write(findings, format, sink, rules)

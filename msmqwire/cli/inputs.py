@@ -7,7 +7,7 @@ import contextlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msmqwire.cli.arguments import CAPTURE_HELP, capture_files, read_options, usable_cores
 from msmqwire.cli.console import CommandError, optional
@@ -59,6 +59,23 @@ class Inputs:
         else:
             self.captures, self._refused = capture_files(options.files)
 
+    def options_of_spark(self) -> dict[str, Any]:
+        """The options with which the data source of Spark reads the rows of the lake that the options select."""
+        from msmqwire.capture.options import time_text
+
+        options, chosen = self._options, read_options(self._options, [])
+        times = {"since": chosen.since, "until": chosen.until}
+        return {
+            "lake": options.lake,
+            "ignoreCorruptFiles": str(options.skip_damaged).lower(),
+            **{name: time_text(time) for name, time in times.items() if time is not None},
+            **({"addresses": ",".join(options.addresses)} if options.addresses else {}),
+        }
+
+    def counts_of_lake(self, tables: Collection[str], *, payloads: bool = True) -> tuple[list[str], int]:
+        """The lines and the exit status of tables of the lake, as ``rows`` has them."""
+        return _lake_counts(self._options, tables, payloads=payloads)
+
     @contextlib.contextmanager
     def rows(
         self,
@@ -72,7 +89,7 @@ class Inputs:
         """
         options = self._options
         if options.lake:
-            yield _lake_rows(options, columns), partial(_lake_counts, options, columns)
+            yield _lake_rows(options, columns), partial(self.counts_of_lake, columns)
             return
         from msmqwire.capture import read_tables
         from msmqwire.capture.options import LARGE_BLOCK_SIZE

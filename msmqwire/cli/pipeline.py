@@ -28,7 +28,7 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING
 
-from msmqwire.cli.arguments import add_ports, add_quiet, column_names, days, hours, read_options
+from msmqwire.cli.arguments import add_master, add_ports, add_quiet, column_names, days, hours, read_options
 from msmqwire.cli.console import CommandError, optional, say
 from msmqwire.cli.progress import capture_progress
 from msmqwire.cli.spark_session import with_spark
@@ -69,7 +69,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--retention-days", type=days, metavar="N", help="afterwards delete rows older than N days, as lake delete does"
     )
-    parser.add_argument("--master", metavar="URL", help="the Spark to use, e.g. local[4], spark://..., sc://...")
+    add_master(parser)
     add_quiet(parser)
 
 

@@ -34,14 +34,25 @@ examples:
   msmqwire summary *.pcap --table queues -o queues.parquet
   msmqwire summary capture.pcapng --table conversations
   msmqwire summary --lake lake --table hosts
+  msmqwire summary --lake s3://bucket/lake --master spark://master:7077
 """
 
 from __future__ import annotations
 
 import argparse
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from msmqwire.cli.arguments import add_format, add_jobs, add_output, add_quiet, add_selection, usable_cores
+from msmqwire.cli.arguments import (
+    add_format,
+    add_jobs,
+    add_output,
+    add_quiet,
+    add_selection,
+    add_spark,
+    usable_cores,
+    wants_spark,
+)
 from msmqwire.cli.console import CommandError, optional, say
 from msmqwire.cli.counts import report
 from msmqwire.cli.formats import FORMATS, ONE_TABLE, chosen_format, write_table
@@ -50,9 +61,13 @@ from msmqwire.cli.target import open_target
 from msmqwire.errors import counted
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import pyarrow as pa
+    from pyspark.sql import SparkSession
 
     from msmqwire.insight import Summary
+    from msmqwire.insight.query_files import Section
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -63,6 +78,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--table", metavar="NAME", help="only this table, see below")
     parser.add_argument("--sections-from", metavar="FOLDER", help="make the tables of its files NAME.sql as well")
     add_jobs(parser, "decode and query")
+    add_spark(parser)
     add_selection(parser)
     add_quiet(parser)
 
@@ -83,6 +99,12 @@ def run(options: argparse.Namespace) -> int:
         raise CommandError(f"{format} holds one table; name it with --table: {', '.join(sections)}")
     if options.table is not None:
         sections = {options.table: sections[options.table]}
+    if wants_spark(options):
+        optional("pyspark", "--spark")
+        optional("sqlglot", "--spark")
+        from msmqwire.cli.spark_session import with_spark
+
+        return with_spark(options.master, partial(_run_on_spark, options, format, sections))
     summary = Summary(sections=sections, threads=options.jobs or usable_cores())
     columns = summary.columns
     with Inputs(options).rows(columns, lambda names, how: CapturedRows(names, how, columns)) as (rows, counts):
@@ -90,6 +112,21 @@ def run(options: argparse.Namespace) -> int:
             summary.add(table, batch)
     status = report(*counts(), quiet=options.quiet)
     _write(options, format, summary)
+    return status
+
+
+def _run_on_spark(
+    options: argparse.Namespace, format: str, sections: Mapping[str, Section], spark: SparkSession
+) -> int:
+    from msmqwire.spark.insight import summarize
+
+    inputs = Inputs(options)
+    summary = summarize(spark, sections=sections, **inputs.options_of_spark())
+    try:
+        status = report(*inputs.counts_of_lake(summary.columns), quiet=options.quiet)
+        _write(options, format, summary)
+    finally:
+        summary.close()
     return status
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +22,7 @@ from msmqwire.insight.tables import (
     VIEWS,
     StoredTable,
     columns_of,
+    common_columns,
     places_as_frames,
     views_of,
     wanted_columns,
@@ -61,6 +62,36 @@ def checked(query: Query) -> Statement:
 _described: dict[str, tuple[str, ...]] = {}
 
 
+class Answers(Protocol):
+    """What answers queries over rows: ``Engine`` on one machine, or Spark.
+
+    Attributes
+    ----------
+    columns, results, rows
+        As of ``Engine``.
+    """
+
+    columns: dict[str, tuple[str, ...]]
+    results: dict[str, tuple[str, ...]]
+    rows: Counter[str]
+
+    @property
+    def files(self) -> int:
+        """The number of files of the rows."""
+
+    def add(self, table: str, batch: pa.RecordBatch) -> None:
+        """Add rows of a table."""
+
+    def first_rows(self, text: str, limit: int, count: str | None) -> tuple[pa.Table, int, int]:
+        """Return the first rows of a result; the number of further rows, and the sum of their column ``count``."""
+
+    def match(self, text: str) -> int:
+        """Keep the result of a query as the table ``matched``; the number of its rows."""
+
+    def close(self) -> None:
+        """Release the rows."""
+
+
 class Engine:
     """The tables that queries read, and the queries.
 
@@ -82,6 +113,12 @@ class Engine:
         The columns of the result of each query.
     rows : Counter of str
         The rows of each table that were added.
+    stored : dict of str to StoredTable
+        The tables with the columns that queries need.
+    common : frozenset of str
+        The columns of ``all_rows`` that statements use; empty where none reads it.
+    views : tuple of str
+        The views that queries read, each after those that it reads itself.
 
     Raises
     ------
@@ -99,7 +136,7 @@ class Engine:
         common: Iterable[str] = (),
     ) -> None:
         wanted: dict[str, set[str]] = {table: set(common) for table in TABLES if common}
-        common = set(common)
+        used = set(common)
         queries = tuple(queries)
         views: dict[str, Statement] = {}
         for query in queries:
@@ -110,26 +147,28 @@ class Engine:
             for each in (statement, *views_of(statement).values()):
                 if ALL_ROWS in {name.text.lower() for name in each.tables}:
                     known = set(columns_of(ALL_ROWS))
-                    common |= known if ALL_ROWS in each.stars else known & each.columns
+                    used |= known if ALL_ROWS in each.stars else known & each.columns
+        self.common = frozenset(used)
         self._expected = tuple(expected)
         # Threads that store rows wait for each other
         self._database = Database(memory=_MEMORY, threads=1, locked=False)
         self._threads: int | None = threads
-        self._stored = {table: StoredTable(table, names) for table, names in wanted.items()}
-        self.columns = {table: each.read for table, each in self._stored.items()}
+        self.stored = {table: StoredTable(table, names) for table, names in wanted.items()}
+        self.columns = {table: each.read for table, each in self.stored.items()}
         self.rows: Counter[str] = Counter()
         self._files: dict[str | None, int] = {}
-        self._waiting: dict[str, list[pa.RecordBatch]] = {table: [] for table in self._stored}
+        self._waiting: dict[str, list[pa.RecordBatch]] = {table: [] for table in self.stored}
         self._waiting_rows: Counter[str] = Counter()
         self._waiting_bytes: Counter[str] = Counter()
-        for stored in self._stored.values():
+        for stored in self.stored.values():
             for statement_text in stored.statements():
                 self._database.execute(statement_text)
-        if common:
-            self._database.execute(_all_rows(common))
+        if self.common:
+            self._database.execute(_all_rows(self.common))
         columns = ", ".join(f"{name} {kind}" for name, kind in UNREAD_COLUMNS.items())
         self._database.execute(f"CREATE TABLE {UNREAD} ({columns})")
         self._set_macros()
+        self.views = tuple(views)
         for name in views:
             self._database.execute(f"CREATE VIEW {name} AS {VIEWS[name]}")
         self.results = {query.name: self._describe(query) for query in queries}
@@ -147,7 +186,7 @@ class Engine:
             raise query.error(str(error), place.line or 1, place.column or 1) from None
 
     def _set_macros(self) -> None:
-        for statement in macros(sum(stored.rows_of_place for stored in self._stored.values())):
+        for statement in macros(sum(stored.rows_of_place for stored in self.stored.values())):
             self._database.execute(statement)
 
     def add(self, table: str, batch: pa.RecordBatch) -> None:
@@ -164,7 +203,7 @@ class Engine:
             self._insert(UNREAD, pa.Table.from_batches([batch]))
             return
         self.rows[table] += batch.num_rows
-        stored = self._stored.get(table)
+        stored = self.stored.get(table)
         if stored is None or not batch.num_rows:
             return
         names = set(batch.schema.names)
@@ -216,7 +255,7 @@ class Engine:
 
     def finish(self) -> None:
         """Store the rows that wait."""
-        for table in self._stored:
+        for table in self.stored:
             self._store(table)
         self._set_macros()
         if self._threads is not None:
@@ -226,6 +265,13 @@ class Engine:
     def execute(self, statement: str) -> list[tuple[Any, ...]]:
         """Return the rows of a statement; errors as in ``Database.run``."""
         return self._database.execute(statement)
+
+    def match(self, text: str) -> int:
+        """Keep the result of a query as the table ``matched``; the number of its rows."""
+        self.finish()
+        self.execute(f"CREATE OR REPLACE TEMP TABLE matched AS {text}")
+        ((count,),) = self.execute("SELECT count(*) FROM matched")
+        return int(count)
 
     def first_rows(self, text: str, limit: int, count: str | None) -> tuple[pa.Table, int, int]:
         """Return the first rows of a result; the number of further rows, and the sum of their column ``count``."""
@@ -254,36 +300,39 @@ class Engine:
                 table, omitted, packets = self._database.run(read)
             finally:
                 self._set_macros()
-        return self._readable(table), omitted, packets
+        return readable(table, self._frames), omitted, packets
 
-    def _readable(self, table: pa.Table) -> pa.Table:
-        """A result with whole numbers as int64, times with their zone, and places as files and frames."""
-        columns: dict[str, Any] = {}
-        for field in table.schema:
-            column: Any = table[field.name].combine_chunks()
-            kind = field.type
-            if field.name == "frames" and pa.types.is_list(kind):
-                column = places_as_frames(column, list(self._files), MOST_FRAMES).cast(FRAMES)
-            elif pa.types.is_integer(kind) or (pa.types.is_decimal(kind) and kind.scale == 0):
-                # Identifiers of 64 bits are unsigned
-                column = column if kind == pa.uint64() else column.cast(pa.int64())
-                column = column.cast(_TIME) if field.name in TIMES else column
-            elif pa.types.is_timestamp(kind):
-                column = column.cast(_TIME)
-            elif pa.types.is_list(kind):
-                column = column.cast(pa.list_(kind.value_type))
-            columns[field.name] = plain(column)
-        return pa.table(columns)
+    def _frames(self, places: Any) -> Any:
+        return places_as_frames(places, list(self._files), MOST_FRAMES)
 
     def close(self) -> None:
         """Close the database."""
         self._database.close()
 
 
+def readable(table: pa.Table, frames: Callable[[Any], Any]) -> pa.Table:
+    """Return a result with whole numbers as int64, and times with their zone; ``frames`` makes frames of its places."""
+    columns: dict[str, Any] = {}
+    for field in table.schema:
+        column: Any = table[field.name].combine_chunks()
+        kind = field.type
+        if field.name == "frames" and pa.types.is_list(kind):
+            column = frames(column).cast(FRAMES)
+        elif pa.types.is_integer(kind) or (pa.types.is_decimal(kind) and kind.scale == 0):
+            # Identifiers of 64 bits are unsigned
+            column = column if kind == pa.uint64() else column.cast(pa.int64())
+            column = column.cast(_TIME) if field.name in TIMES else column
+        elif pa.types.is_timestamp(kind):
+            column = column.cast(_TIME)
+        elif pa.types.is_list(kind):
+            column = column.cast(pa.list_(kind.value_type))
+        columns[field.name] = plain(column)
+    return pa.table(columns)
+
+
 def _all_rows(columns: Iterable[str]) -> str:
     """The statement that makes the view of the rows of all tables."""
-    names = [name for name in columns_of(ALL_ROWS) if name in {*columns, "place", "time_ns"} and name != "in_table"]
-    shown = ", ".join(f'"{name}"' for name in names)
+    shown = ", ".join(f'"{name}"' for name in common_columns(columns))
     parts = (f"SELECT '{table}' AS in_table, {shown} FROM {table}" for table in TABLES)
     return f"CREATE VIEW {ALL_ROWS} AS " + " UNION ALL ".join(parts)
 

@@ -6,7 +6,7 @@ from msmqwire.errors import require
 
 require("pyarrow", "msmqwire.insight.findings")
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ from msmqwire.capture.tcp._streams import packet_kinds
 from msmqwire.columns import UNFRAMED_BIT
 from msmqwire.columns.arrow_arrays import booleans, integers
 from msmqwire.columns.plain import plain
-from msmqwire.insight.engine import TIMES, Engine, columns_needed
+from msmqwire.insight.engine import TIMES, Answers, Engine, columns_needed
 from msmqwire.insight.frames import seen_text
 from msmqwire.insight.query_files import Query
 from msmqwire.insight.rules import RULES, SEVERITIES, Rule
@@ -172,9 +172,13 @@ _ENDS = ("src", "src_port", "dst", "dst_port")
 
 
 def detection_engine(
-    rules: Iterable[Rule] = RULES, expected: Iterable[str] = (), more: Iterable[Query] = (), threads: int = 2
-) -> Engine:
-    """Return an engine for rules, and further queries over the same rows.
+    rules: Iterable[Rule] = RULES,
+    expected: Iterable[str] = (),
+    more: Iterable[Query] = (),
+    threads: int = 2,
+    make: Callable[..., Answers] = Engine,
+) -> Answers:
+    """Return an engine for rules, and further queries over the same rows; ``make`` makes it of the queries.
 
     Raises
     ------
@@ -182,7 +186,7 @@ def detection_engine(
         As ``Engine``; or the result of a rule lacks a column.
     """
     rules = tuple(rules)
-    engine = Engine((*rules, *more), expected, threads, common=_ENDS)
+    engine = make((*rules, *more), expected, threads, common=_ENDS)
     for rule in rules:
         ends = _ENDS if rule.probe else ()
         for entry, names in (("evidence", rule.evidence), ("title", ("place", "time_ns")), ("probe", ends)):
@@ -221,11 +225,11 @@ class Detector:
         self,
         expected: Iterable[str] = (),
         rules: Iterable[Rule] = RULES,
-        engine: Engine | None = None,
+        engine: Answers | None = None,
         threads: int = 2,
     ) -> None:
         self.rules = tuple(rules)
-        self._engine = engine or detection_engine(self.rules, expected, threads=threads)
+        self._engine: Answers = engine or detection_engine(self.rules, expected, threads=threads)
         self._findings: list[Finding] | None = None
         self._omitted = 0
 
@@ -249,7 +253,6 @@ class Detector:
         """
         if self._findings is None:
             self._omitted = 0
-            self._engine.finish()
             rules = sorted(self.rules, key=lambda rule: SEVERITIES.index(rule.severity))
             self._findings = [finding for rule in rules for finding in self._of(rule)]
         return self._findings
@@ -259,11 +262,13 @@ class Detector:
         self.findings()
         return self._omitted
 
+    def close(self) -> None:
+        """Release the rows and their temporary files, or their views of Spark."""
+        self._engine.close()
+
     def _of(self, rule: Rule) -> Iterator[Finding]:
         engine = self._engine
-        engine.execute(f"CREATE OR REPLACE TEMP TABLE matched AS {rule.text}")
-        ((count,),) = engine.execute("SELECT count(*) FROM matched")
-        if not count:
+        if not engine.match(rule.text):
             return
         table, omitted, _ = engine.first_rows(_findings_of(rule, engine.results[rule.name]), _LIMIT, None)
         self._omitted += omitted

@@ -12,7 +12,7 @@ import pyarrow as pa
 from msmqwire.capture import ReadOptions
 from msmqwire.columns.plain import records
 from msmqwire.errors import counted
-from msmqwire.insight.engine import Engine, columns_needed
+from msmqwire.insight.engine import Answers, Engine, columns_needed
 from msmqwire.insight.findings import CapturedRows
 from msmqwire.insight.query_files import SECTIONS, Section
 
@@ -32,7 +32,7 @@ class Summary:
         The most rows of sections, in place of those of the sections.
     sections : mapping of str to Section, optional
         Other sections than ``SECTIONS``.
-    engine : Engine, optional
+    engine : Answers, optional
         Rows that are added elsewhere, with the queries of the sections.
     threads : int
         The threads of a query.
@@ -56,7 +56,7 @@ class Summary:
         self,
         limits: dict[str, int] | None = None,
         sections: Mapping[str, Section] = SECTIONS,
-        engine: Engine | None = None,
+        engine: Answers | None = None,
         threads: int = 2,
     ) -> None:
         unknown = set(limits or ()) - sections.keys()
@@ -64,7 +64,7 @@ class Summary:
             raise ValueError(f"no section {', '.join(sorted(unknown))}; there are {', '.join(sections)}")
         self.sections = sections
         self.limits = {name: section.limit for name, section in sections.items()} | (limits or {})
-        self._engine = engine or Engine(sections.values(), threads=threads)
+        self._engine: Answers = engine or Engine(sections.values(), threads=threads)
         self._found: dict[str, tuple[pa.Table, int, int]] = {}
         self._counted = 0
 
@@ -93,6 +93,10 @@ class Summary:
             The rows cannot be stored, as where a disk is full.
         """
         self._engine.add(table, batch)
+
+    def close(self) -> None:
+        """Release the rows and their temporary files, or their views of Spark; no section can be made after it."""
+        self._engine.close()
 
     def _result(self, name: str) -> tuple[pa.Table, int, int]:
         if self._counted != self._engine.rows.total():

@@ -390,6 +390,11 @@ def views_of(statement: Statement) -> dict[str, Statement]:
     return found
 
 
+def common_columns(columns: Iterable[str]) -> list[str]:
+    """Return the columns of ``all_rows`` after ``in_table``, of which statements use these."""
+    return [name for name in columns_of(ALL_ROWS) if name in {*columns, "place", "time_ns"} and name != "in_table"]
+
+
 def wanted_columns(statement: Statement) -> dict[str, set[str]]:
     """Return the columns of each table that a statement, and the views that it names, name."""
     wanted: dict[str, set[str]] = {}
@@ -464,28 +469,40 @@ class StoredTable:
     def statements(self) -> list[str]:
         """Return the statements that make the table and its view."""
         columns = ", ".join(f'"{column}" {kind}' for column, kind in self.types.items())
-        # Expressions may use each other
         shown = [*(f'"{column}"' for column in self.types)]
-        derived = [f'{each.sql} AS "{column}"' for column, each in _in_order(self._derived)]
+        derived = [f'{each.sql} AS "{column}"' for column, each in self.derived]
         return [
             f"CREATE TABLE stored_{self.name} ({columns})",
             f"CREATE VIEW {self.name} AS SELECT {', '.join(shown + derived)} FROM stored_{self.name}",
         ]
+
+    @property
+    def derived(self) -> list[tuple[str, Derived]]:
+        """The columns that are expressions, each after those that it uses."""
+        return _in_order(self._derived)
+
+    @property
+    def is_computed(self) -> bool:
+        """Whether code computes columns of it."""
+        return bool(self._computed)
+
+    def computed(self, batch: pa.RecordBatch, networks: tuple[str, ...]) -> dict[str, Any]:
+        """Return the columns of rows that code computes."""
+        made: dict[str, Any] = {}
+        names = set(batch.schema.names)
+        for column, each in self._computed.items():
+            if each.compute is not None:
+                made[column] = each.compute(batch, networks)
+            else:
+                made[column] = batch.column(column) if column in names else pa.nulls(batch.num_rows, pa.bool_())
+        return made
 
     def prepared(self, batch: pa.RecordBatch, file_numbers: Any, networks: tuple[str, ...]) -> pa.RecordBatch:
         """Return the columns that are stored of rows; ``file_numbers`` are the numbers of their files."""
         frame = plain(batch.column("frame")).cast(pa.int64()).to_numpy(zero_copy_only=False)
         places = file_numbers << _FILE_BITS | frame
         self._count_places(places)
-        made: dict[str, Any] = {"place": integers(places), "time_ns": times(batch)}
-        names = set(batch.schema.names)
-        for column, each in self._computed.items():
-            if each.compute is not None:
-                made[column] = each.compute(batch, networks)
-            elif column in names:
-                made[column] = batch.column(column)
-            else:
-                made[column] = pa.nulls(batch.num_rows, pa.bool_())
+        made = {"place": integers(places), "time_ns": times(batch), **self.computed(batch, networks)}
         columns = [made[column] if column in made else batch.column(column) for column in self.types]
         columns = [
             _as_guid(column) if kind == "UUID" else column

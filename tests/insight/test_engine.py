@@ -40,8 +40,8 @@ def batch(start: int, rows: int, **columns: Any) -> pa.RecordBatch:
 
 def test_rows_beyond_the_memory_are_kept_in_files(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("msmqwire.insight.engine._MEMORY", "64MB")
-    summary, rows = Summary(threads=1), 0
-    folder = Path(summary._engine._database.folder)
+    engine, rows = Engine(SECTIONS.values(), threads=1), 0
+    summary, folder = Summary(engine=engine), Path(engine._database.folder)
     for number in range(6):
         summary.add("messages", batch(50_000 * number, 50_000))
         rows += 50_000
@@ -51,7 +51,7 @@ def test_rows_beyond_the_memory_are_kept_in_files(monkeypatch: pytest.MonkeyPatc
     queues = summary.section("queues")
     assert (queues.num_rows, summary.omitted("queues")) == (100_000, (rows - 100_000, rows - 100_000))
     assert queues["queue"][0].as_py() == f"queue {0:080}"
-    summary._engine.close()
+    summary.close()
     assert not folder.exists()
 
 

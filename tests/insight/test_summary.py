@@ -15,6 +15,7 @@ import pytest
 
 from msmqwire.capture import ReadOptions, read_tables
 from msmqwire.insight import COLUMNS, SECTIONS, Summary, summarize
+from msmqwire.insight.engine import Engine
 from tests.capture.build import segment
 from tests.cli.support import run
 from tests.insight.captures import EXAMPLES, FIRST, SECOND, THIRD, WRITER, datagram, hopped, message, stream, write
@@ -421,10 +422,11 @@ def test_few_rows_with_many_properties_do_not_wait_in_memory(tmp_path: Path) -> 
     update = b"\1\1" + bytes(56) + b"\xff" + struct.pack("<I", 104) * 255 + bytes(255)
     body = bytes((1, 100)) + update * 100
     path = write(tmp_path / "x.pcap", stream([message(queue="OS:server\\private$\\notify_queue$", body=body)] * 40))
-    summary, most = Summary(), 0
+    engine, most = Engine(SECTIONS.values()), 0
+    summary = Summary(engine=engine)
     for table, batch in read_tables(path, columns=COLUMNS, block_size=1 << 18):
         summary.add(table, batch)
-        most = max(most, sum(each.nbytes for each in summary._engine._waiting[table]))
+        most = max(most, sum(each.nbytes for each in engine._waiting[table]))
     assert summary.rows("notifications") == 4000
     assert most < 16 << 20
 

@@ -18,12 +18,15 @@ from pyspark.sql import DataFrame, SparkSession
 
 from msmqwire import spark as msmq
 from msmqwire.capture import TABLES
+from msmqwire.insight import SECTIONS
+from msmqwire.insight import summarize as summarize_alone
 from msmqwire.spark import pipeline
 from msmqwire.spark.functions import (
     decode_frame,
     decoder_udf,
     decoder_udtf,
 )
+from msmqwire.spark.insight import detect, summarize
 from msmqwire.spark.lake import read
 from msmqwire.spark.streams import read_streams
 from tests import vectors
@@ -201,3 +204,13 @@ def test_the_pipeline(connect: SparkSession, tmp_path: Path) -> None:
     assert read(connect, tmp_path / "lake", "topology").count() == summary.rows["topology"] == 14
     move(tmp_path / "lake", "topology", every=2)
     assert read(connect, tmp_path / "lake", "topology").where("day IS NOT NULL").count() == 14
+
+
+def test_summaries_and_findings(connect: SparkSession) -> None:
+    found, expected = summarize(connect, CAPTURES), summarize_alone(CAPTURES)
+    for name in SECTIONS:
+        assert found.section(name).to_pylist() == expected.section(name).to_pylist()
+    assert [each.rule for each in detect(connect, CAPTURES, expected=["10.20.1.10"]).findings()] == [
+        "unexpected-directory-server"
+    ] * 2
+    found.close()

@@ -24,12 +24,22 @@ of_msmq AS (
 ),
 foreign_bytes AS (
     SELECT src, src_port, dst, dst_port, from_server, protocol, fault, stream_offset, joined, place, time_ns
-    FROM messages
+    FROM messages AS bytes
     WHERE protocol IS NOT NULL
         AND (
             src_port = 1801 OR dst_port = 1801
-            OR (src, src_port, dst, dst_port) IN (SELECT (src, src_port, dst, dst_port) FROM of_msmq)
-            OR (dst, dst_port, src, src_port) IN (SELECT (src, src_port, dst, dst_port) FROM of_msmq)
+            OR EXISTS (
+                SELECT 1
+                FROM of_msmq
+                WHERE of_msmq.src = bytes.src AND of_msmq.src_port = bytes.src_port
+                    AND of_msmq.dst = bytes.dst AND of_msmq.dst_port = bytes.dst_port
+            )
+            OR EXISTS (
+                SELECT 1
+                FROM of_msmq
+                WHERE of_msmq.src = bytes.dst AND of_msmq.src_port = bytes.dst_port
+                    AND of_msmq.dst = bytes.src AND of_msmq.dst_port = bytes.src_port
+            )
         )
 ),
 asked AS (

@@ -39,8 +39,12 @@ queues AS (
         WHERE destination_queue IS NOT NULL AND destination_queues IS NULL
         UNION ALL
         SELECT src, dst, unnest(destination_queues), place FROM messages WHERE destination_queues IS NOT NULL
-    )
-    WHERE (src, dst) IN (SELECT (src, dst) FROM busiest)
+    ) AS messages_to
+    WHERE EXISTS (
+            SELECT 1
+            FROM busiest
+            WHERE busiest.src IS NOT DISTINCT FROM messages_to.src AND busiest.dst IS NOT DISTINCT FROM messages_to.dst
+        )
     GROUP BY src, dst, queue
 ),
 named AS (

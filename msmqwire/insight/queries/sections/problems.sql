@@ -14,7 +14,7 @@ WITH found AS (
     UNION ALL
     SELECT in_table, 'violation', unnest(violations), NULL, src, NULL, time_ns, place
     FROM all_rows
-    WHERE len(violations) > 0
+    WHERE array_length(violations) > 0
     UNION ALL
     SELECT
         'messages', 'destination', 'other_address', 'DestinationQueue', src,
@@ -22,7 +22,7 @@ WITH found AS (
     FROM messages
     WHERE starts_with(destination_queue, 'DIRECT=') AND destination_queues IS NULL AND NOT contains(dst, ':')
         AND message_class = 0 AND fault IS NULL
-        AND NOT starts_with(lower(destination_queue), concat('direct=tcp:', dst, '\'))
+        AND NOT starts_with(lower(destination_queue), 'direct=tcp:' || dst || '\')
         AND regexp_matches(destination_queue, '^DIRECT=[Tt][Cc][Pp]:[1-9]\d{0,2}(\.(0|[1-9]\d{0,2})){3}\\')
 )
 SELECT
@@ -31,7 +31,7 @@ SELECT
 FROM found
 GROUP BY in_table, problem, code, field, src, detail
 UNION ALL
-SELECT NULL, 'not_read', protocol, NULL, NULL, concat('port ', port), sum(streams), NULL, NULL, NULL
+SELECT NULL, 'not_read', protocol, NULL, NULL, 'port ' || port, sum(streams), NULL, NULL, NULL
 FROM unread_streams
 GROUP BY protocol, port
 ORDER BY rows DESC, frames[1], in_table, problem, code, field, src, detail
