@@ -109,8 +109,6 @@ class Engine:
     ----------
     columns : dict of str to tuple of str
         The columns of each table to read.
-    results : dict of str to tuple of str
-        The columns of the result of each query.
     rows : Counter of str
         The rows of each table that were added.
     stored : dict of str to StoredTable
@@ -123,7 +121,7 @@ class Engine:
     Raises
     ------
     QueryFileError
-        As ``checked``; or a query has a mistake that the parser does not find.
+        As ``checked``; or a query that is not one of the package has a mistake that the parser does not find.
     SqlError
         DuckDB is not installed.
     """
@@ -160,21 +158,30 @@ class Engine:
         self._waiting: dict[str, list[pa.RecordBatch]] = {table: [] for table in self.stored}
         self._waiting_rows: Counter[str] = Counter()
         self._waiting_bytes: Counter[str] = Counter()
-        for stored in self.stored.values():
-            for statement_text in stored.statements():
-                self._database.execute(statement_text)
-        if self.common:
-            self._database.execute(_all_rows(self.common))
         columns = ", ".join(f"{name} {kind}" for name, kind in UNREAD_COLUMNS.items())
-        self._database.execute(f"CREATE TABLE {UNREAD} ({columns})")
-        self._set_macros()
         self.views = tuple(views)
-        for name in views:
-            self._database.execute(f"CREATE VIEW {name} AS {VIEWS[name]}")
-        self.results = {query.name: self._describe(query) for query in queries}
+        self._run_all(
+            [
+                *(text for stored in self.stored.values() for text in stored.statements()),
+                *([_all_rows(self.common)] if self.common else []),
+                f"CREATE TABLE {UNREAD} ({columns})",
+                *self._macros(),
+                *(f"CREATE VIEW {name} AS {VIEWS[name]}" for name in views),
+            ]
+        )
+        for query in queries:
+            # The tests describe those of the package, which takes as long as to answer a small capture
+            if not query.packaged:
+                self.columns_of_result(query)
 
-    def _describe(self, query: Query) -> tuple[str, ...]:
-        """Have DuckDB check a query without running it; the columns of its result."""
+    def columns_of_result(self, query: Query) -> tuple[str, ...]:
+        """Return the columns of the result of a query, which DuckDB checks without running it.
+
+        Raises
+        ------
+        QueryFileError
+            The query has a mistake.
+        """
         if query.text in _described:
             return _described[query.text]
         prefix = "DESCRIBE "
@@ -185,9 +192,15 @@ class Engine:
             place = QueryError("", query.text, error.offset - len(prefix))
             raise query.error(str(error), place.line or 1, place.column or 1) from None
 
-    def _set_macros(self) -> None:
-        for statement in macros(sum(stored.rows_of_place for stored in self.stored.values())):
-            self._database.execute(statement)
+    def _macros(self) -> tuple[str, ...]:
+        return macros(sum(stored.rows_of_place for stored in self.stored.values()))
+
+    def _run_all(self, statements: Iterable[str]) -> None:
+        def run(connection: Any) -> None:
+            for statement in statements:
+                connection.execute(statement).fetchall()
+
+        self._database.run(run)
 
     def add(self, table: str, batch: pa.RecordBatch) -> None:
         """Add rows of a table, with at least its ``columns``; other tables are ignored.
@@ -257,7 +270,7 @@ class Engine:
         """Store the rows that wait."""
         for table in self.stored:
             self._store(table)
-        self._set_macros()
+        self._run_all(self._macros())
         if self._threads is not None:
             self._database.lock(self._threads)
             self._threads = None
@@ -299,11 +312,27 @@ class Engine:
             try:
                 table, omitted, packets = self._database.run(read)
             finally:
-                self._set_macros()
+                self._run_all(self._macros())
         return readable(table, self._frames), omitted, packets
 
-    def _frames(self, places: Any) -> Any:
-        return places_as_frames(places, list(self._files), MOST_FRAMES)
+    def _readable(self, table: pa.Table) -> pa.Table:
+        """A result with whole numbers as int64, times with their zone, and places as files and frames."""
+        columns: dict[str, Any] = {}
+        for field in table.schema:
+            column: Any = table[field.name].combine_chunks()
+            kind = field.type
+            if field.name == "frames" and pa.types.is_list(kind):
+                column = places_as_frames(column, list(self._files), MOST_FRAMES).cast(FRAMES)
+            elif pa.types.is_integer(kind) or (pa.types.is_decimal(kind) and kind.scale == 0):
+                # Identifiers of 64 bits are unsigned
+                column = column if kind == pa.uint64() else column.cast(pa.int64())
+                column = column.cast(_TIME) if field.name in TIMES else column
+            elif pa.types.is_timestamp(kind):
+                column = column.cast(_TIME)
+            elif pa.types.is_list(kind):
+                column = column.cast(pa.list_(kind.value_type))
+            columns[field.name] = plain(column)
+        return pa.table(columns)
 
     def close(self) -> None:
         """Close the database."""

@@ -188,14 +188,26 @@ def detection_engine(
     rules = tuple(rules)
     engine = make((*rules, *more), expected, threads, common=_ENDS)
     for rule in rules:
-        ends = _ENDS if rule.probe else ()
-        for entry, names in (("evidence", rule.evidence), ("title", ("place", "time_ns")), ("probe", ends)):
-            missing = [name for name in names if name not in engine.results[rule.name]]
-            if missing and entry == "title":
-                raise rule.error(f"the result has no column {missing[0]}")
-            if missing:
-                raise rule.refuse(entry, f"the result has no column {missing[0]}")
+        if not rule.packaged:
+            check_result(rule, engine)
     return engine
+
+
+def check_result(rule: Rule, engine: Engine) -> None:
+    """Refuse a rule whose result lacks a column.
+
+    Raises
+    ------
+    QueryFileError
+    """
+    found = engine.columns_of_result(rule)
+    ends = _ENDS if rule.probe else ()
+    for entry, names in (("evidence", rule.evidence), ("title", ("place", "time_ns")), ("probe", ends)):
+        missing = [name for name in names if name not in found]
+        if missing and entry == "title":
+            raise rule.error(f"the result has no column {missing[0]}")
+        if missing:
+            raise rule.refuse(entry, f"the result has no column {missing[0]}")
 
 
 class Detector:
@@ -270,7 +282,7 @@ class Detector:
         engine = self._engine
         if not engine.match(rule.text):
             return
-        table, omitted, _ = engine.first_rows(_findings_of(rule, engine.results[rule.name]), _LIMIT, None)
+        table, omitted, _ = engine.first_rows(_findings_of(rule, engine.columns_of_result(rule)), _LIMIT, None)
         self._omitted += omitted
         # Python knows no nanoseconds
         for at, field in enumerate(table.schema):

@@ -53,6 +53,11 @@ class Query:
         """What a row of the result is, or what a rule finds."""
         return self.header["title"]
 
+    @property
+    def packaged(self) -> bool:
+        """Whether it is a query of the package."""
+        return Path(self.path).parent.parent == _FOLDER
+
     def error(self, message: str, line: int = 1, column: int = 1) -> QueryFileError:
         """Return an error at a place of the file."""
         return QueryFileError(f"{self.path}:{line}:{column}: {message}")

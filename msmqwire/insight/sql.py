@@ -7,14 +7,16 @@ from msmqwire.errors import require
 require("pyarrow", "msmqwire.insight.sql")
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import cache
 from itertools import chain, count
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import pyarrow as pa
 
 from msmqwire.capture import ALL_TABLES, ReadOptions, arrow_schema, read_tables, table_columns
 from msmqwire.capture.options import ReadKeywords, options_of
+from msmqwire.columns.plain import plain
 from msmqwire.insight.database import MEMORY, Database, Name, QueryError, SqlError, Statement, parse, table_names
 
 if TYPE_CHECKING:
@@ -33,6 +35,12 @@ __all__ = [
 # Of messages, and the columns that it is made of
 _IDENTIFIER = "message_identifier"
 _IDENTIFYING = {"source_queue_manager", "message_id"}
+# Nanoseconds since 1970: DuckDB computes with times in microseconds only
+_NANOSECONDS = "time_ns"
+_MICROSECONDS = pa.timestamp("us", "UTC")
+# Names of queues, and of what they belong to
+_NAMES = frozenset({"destination_queue", "admin_queue", "response_queue", "path_name", _IDENTIFIER})
+_FUNCTIONS = "CREATE MACRO same_name(one, other) AS lower(one) = lower(other)"
 _UNKNOWN_TABLE = re.compile(r"Table with name (.+?) does not exist!")
 
 
@@ -51,8 +59,9 @@ class Connection:
         self._files = files
         self._stored: set[str] = set()
         self._database = Database(memory=memory, files=files)
-        self._schemas = {name: arrow_schema(name, guid="text", dictionaries=False) for name in ALL_TABLES}
+        self._schemas = {name: _schema(name, _columns_of(name)) for name in ALL_TABLES}
         self._database.run(self._register_empty)
+        self._database.execute(_FUNCTIONS)
 
     def _register_empty(self, connection: duckdb.DuckDBPyConnection) -> None:
         for name, schema in self._schemas.items():
@@ -78,15 +87,16 @@ class Connection:
         wanted = {name: _columns_named(parsed, name) for name in ALL_TABLES if name in names}
         if not wanted:
             return
-        reader = read_tables(self._source, wanted, options_of(self._options, {"columns": wanted}))
+        columns = {name: tuple(_needed(chosen)) for name, chosen in wanted.items()}
+        reader = read_tables(self._source, columns, options_of(self._options, {"columns": columns}))
         self.readers.append(reader)
-        schemas = {
-            name: arrow_schema(name, columns, guid="text", dictionaries=False) for name, columns in wanted.items()
-        }
+        schemas = {name: _schema(name, chosen) for name, chosen in wanted.items()}
         if parsed.simple and len(parsed.tables) == 1:
             # Rows are used as they are read
             ((name, schema),) = schemas.items()
-            connection.register(name, pa.RecordBatchReader.from_batches(schema, (batch for _, batch in reader)))
+            connection.register(
+                name, pa.RecordBatchReader.from_batches(schema, (_shown(batch, schema) for _, batch in reader))
+            )
             return
         for name, schema in schemas.items():
             connection.unregister(name)
@@ -94,7 +104,7 @@ class Connection:
             connection.execute(f"CREATE TABLE {name} AS FROM rows_of_captures").fetchall()
             self._stored.add(name)
         for name, batch in reader:
-            connection.register("rows_of_captures", pa.Table.from_batches([batch]))
+            connection.register("rows_of_captures", pa.Table.from_batches([_shown(batch, schemas[name])]))
             connection.execute(f"INSERT INTO {name} FROM rows_of_captures").fetchall()
         connection.unregister("rows_of_captures")
 
@@ -113,7 +123,7 @@ class Connection:
         relation = connection.sql(statement)
         if relation is None:
             raise SqlError("the statement has no result; write a SELECT")
-        return pa.RecordBatchReader.from_stream(_with_distinct_names(relation))
+        return pa.RecordBatchReader.from_stream(_readable(relation))
 
     def batches(self, statement: str) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
         """The schema of a result, and its batches; errors as in ``query``."""
@@ -152,22 +162,75 @@ def _unknown(text: str) -> Statement:
 
 def _columns_named(statement: Statement, table: str) -> tuple[str, ...]:
     """The columns of a table that a statement names; one for a statement that counts rows."""
-    known = table_columns(table)
+    known = _columns_of(table)
     if table in statement.stars:
         return known
     return tuple(name for name in known if name in statement.columns) or ("frame",)
 
 
-def _with_distinct_names(relation: duckdb.DuckDBPyRelation) -> duckdb.DuckDBPyRelation:
-    """A relation whose columns differ in their names: ``frame``, ``frame_1``."""
+def _columns_of(table: str) -> tuple[str, ...]:
+    """The columns of a table in SQL: those of captures, and the nanoseconds of their time."""
+    return tuple(
+        each for name in table_columns(table) for each in ((name, _NANOSECONDS) if name == "time" else (name,))
+    )
+
+
+def _needed(columns: Iterable[str]) -> set[str]:
+    """The columns to read of captures."""
+    return {"time" if name == _NANOSECONDS else name for name in columns}
+
+
+def _schema(table: str, columns: tuple[str, ...]) -> pa.Schema:
+    known = {field.name: field for field in arrow_schema(table, _needed(columns), guid="text", dictionaries=False)}
+    known[_NANOSECONDS] = pa.field(_NANOSECONDS, pa.int64())
+    return pa.schema(
+        [
+            known[name].with_type(_MICROSECONDS) if pa.types.is_timestamp(known[name].type) else known[name]
+            for name in columns
+        ]
+    )
+
+
+def _shown(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The columns of a schema from rows of captures."""
+
+    def column(field: pa.Field) -> Any:
+        if field.name == _NANOSECONDS:
+            return plain(batch.column("time")).cast(pa.int64())
+        found = batch.column(field.name)
+        return found.cast(field.type, safe=False) if pa.types.is_timestamp(field.type) else found
+
+    return pa.RecordBatch.from_arrays([column(field) for field in schema], schema=schema)
+
+
+@cache
+def _without_case() -> frozenset[str]:
+    """The columns of names of queues and of GUIDs."""
+    fields = (field for table in ALL_TABLES for field in arrow_schema(table, guid="uuid", dictionaries=False))
+    return _NAMES | {field.name for field in fields if isinstance(field.type, pa.BaseExtensionType)}
+
+
+def rows_without_case(rows: str, schema: pa.Schema) -> str:
+    """Return a part of a statement, after FROM: rows whose names of queues and GUIDs compare without case."""
+    texts = [field.name for field in schema if pa.types.is_string(field.type) and field.name in _without_case()]
+    if not texts:
+        return rows
+    replaced = ", ".join(f'"{name}" COLLATE NOCASE AS "{name}"' for name in texts)
+    return f"(SELECT * REPLACE ({replaced}) FROM {rows})"
+
+
+def _readable(relation: duckdb.DuckDBPyRelation) -> duckdb.DuckDBPyRelation:
+    """A relation with durations in milliseconds, whose columns differ in their names: ``frame``, ``frame_1``."""
     names: list[str] = []
     for name in relation.columns:
         others = (f"{name}_{number}" for number in count(1))
         names.append(next(each for each in chain([name], others) if each not in names))
-    if names == relation.columns:
+    durations = [str(kind) == "INTERVAL" for kind in relation.types]
+    if names == relation.columns and not any(durations):
         return relation
+    columns = (f"epoch_us(#{at}) / 1000" if duration else f"#{at}" for at, duration in enumerate(durations, 1))
     quoted = (name.replace('"', '""') for name in names)
-    return relation.project(", ".join(f'#{at} AS "{name}"' for at, name in enumerate(quoted, 1)))
+    return relation.project(", ".join(f'{column} AS "{name}"' for column, name in zip(columns, quoted, strict=True)))
 
 
 def connect(
@@ -175,6 +238,9 @@ def connect(
     **keywords: Unpack[ReadKeywords],
 ) -> Connection:  # fmt: skip
     """Open captures for SQL; their tables have the names of ``capture.ALL_TABLES``.
+
+    Times are in microseconds, and ``time_ns`` has the nanoseconds of ``time`` since 1970; durations in a result are
+    milliseconds. ``same_name(one, other)`` compares names of queues without case.
 
     A query reads the captures once, and only the columns that it names. Rows of several tables, or of a table that is
     used more than once, are kept for the query: what is larger than ``memory`` in temporary files.
@@ -213,7 +279,8 @@ class Condition:
     Parameters
     ----------
     text : str
-        What stands after WHERE, such as ``"label LIKE 'Order%' AND dst = '10.1.1.10'"``.
+        What stands after WHERE, such as ``"label LIKE 'Order%' AND dst = '10.1.1.10'"``. Names of queues and GUIDs
+        compare without case; times are as in ``connect``.
 
     Attributes
     ----------
@@ -240,6 +307,7 @@ class Condition:
         self._identified = _IDENTIFIER in words
         if self._identified:
             words = words | _IDENTIFYING
+        words = _needed(words)
         named = {name for table in ALL_TABLES for name in table_columns(table) if name in words}
         self.tables = tuple(table for table in ALL_TABLES if named <= set(table_columns(table)))
         if not self.tables:
@@ -260,7 +328,8 @@ class Condition:
         SqlError
         """
         (empty,) = schema.empty_table().to_batches() or [pa.RecordBatch.from_pylist([], schema)]
-        self._found(f"SELECT 1 FROM rows WHERE ({self.text}\n)", self._known(empty))
+        known = self._known(empty)
+        self._found(f"SELECT 1 FROM {rows_without_case('rows', known.schema)} WHERE ({self.text}\n)", known)
         self._checked = schema
 
     def rows(self, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -275,13 +344,19 @@ class Condition:
             self.check(batch.schema)
         if not batch.num_rows:
             return batch
-        statement = f"SELECT CAST(({self.text}\n) AS BOOLEAN) AS found FROM rows"
-        mask = self._found(statement, self._known(batch))["found"]
+        known = self._known(batch)
+        rows = rows_without_case("rows", known.schema)
+        mask = self._found(f"SELECT CAST(({self.text}\n) AS BOOLEAN) AS found FROM {rows}", known)["found"]
         return batch.filter(mask.combine_chunks(), null_selection_behavior="drop")
 
     def _known(self, batch: pa.RecordBatch) -> pa.Table:
-        """The rows with the column that a condition may name beside those of its table."""
+        """The rows with times in microseconds, and the columns that a condition may name beside those of its table."""
         table = pa.Table.from_batches([batch])
+        for at, field in enumerate(table.schema):
+            if pa.types.is_timestamp(field.type):
+                table = table.set_column(at, field.name, table[field.name].cast(_MICROSECONDS, safe=False))
+        if "time" in batch.schema.names:
+            table = table.append_column(_NANOSECONDS, plain(batch.column("time")).cast(pa.int64()))
         if not self._identified:
             return table
         from msmqwire.insight.bodies import message_identifiers

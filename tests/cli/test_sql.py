@@ -81,7 +81,7 @@ def test_names_of_columns_of_statements() -> None:
 
 def test_a_type_that_parquet_lacks(tmp_path: Path) -> None:
     target = tmp_path / "x.parquet"
-    status, _, errors = run("sql", "SELECT INTERVAL 1 DAY AS x", SESSION, "-q", "-o", str(target))
+    status, _, errors = run("sql", "SELECT [INTERVAL 1 DAY] AS x", SESSION, "-q", "-o", str(target))
     assert (status, "parquet has no type for a column of the result" in errors) == (1, True)
     assert not target.exists()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from msmqwire.capture import TABLES, table_columns
 from msmqwire.insight.database import parse
 from msmqwire.insight.engine import Engine, columns_needed
+from msmqwire.insight.findings import check_result, detection_engine
 from msmqwire.insight.query_files import SECTIONS, VIEW_FILES, QueryFileError, read_sections
 from msmqwire.insight.rules import RULES, read_rules
 from msmqwire.insight.tables import ALL_ROWS, NAMES, columns_of
@@ -208,6 +210,20 @@ def test_every_query_of_the_package_has_what_the_manual_shows() -> None:
         assert {each.text for each in statement.tables} <= set(NAMES)
     assert [rule.identifier for rule in RULES] == sorted({rule.identifier for rule in RULES})
     assert all(rule.header["source"] for rule in RULES)
+
+
+def test_the_results_of_the_package_have_their_columns() -> None:
+    """Only queries of others are checked before they run."""
+    engine = detection_engine(more=SECTIONS.values())
+    for rule in RULES:
+        check_result(rule, engine)
+        assert rule.packaged
+        assert {"src", "dst"} <= set(engine.columns_of_result(rule))
+    for section in SECTIONS.values():
+        assert section.packaged
+        columns = engine.columns_of_result(section)
+        assert {"first_seen", "last_seen", "frames", section.count} <= set(columns)
+        assert set(re.findall(r"{(\w+)}", section.header.get("line", ""))) <= set(columns)
 
 
 def test_columns_are_those_that_the_parser_finds() -> None:

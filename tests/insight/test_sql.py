@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import sys
 import threading
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 duckdb = pytest.importorskip("duckdb")
@@ -17,6 +19,7 @@ duckdb = pytest.importorskip("duckdb")
 from msmqwire.capture import ALL_TABLES, TABLES, arrow_schema, read_table, read_tables  # noqa: E402
 from msmqwire.insight import sql  # noqa: E402
 from msmqwire.insight.sql import Condition, Connection, SqlError, connect  # noqa: E402
+from tests.cli.support import run  # noqa: E402
 from tests.insight.captures import EXAMPLES, message, stream  # noqa: E402
 from tests.insight.captures import write as write_capture  # noqa: E402
 
@@ -35,12 +38,22 @@ def rows(captures: list[Path], table: str) -> list[dict[str, Any]]:
     return [row for batch in reader for row in batch.to_pylist()]
 
 
+def in_sql(row: dict[str, Any]) -> dict[str, Any]:
+    """A row with times in microseconds, and the nanoseconds of its time."""
+    made: dict[str, Any] = {}
+    for name, value in row.items():
+        made[name] = value.floor("us") if hasattr(value, "floor") else value
+        if name == "time":
+            made["time_ns"] = value.value
+    return made
+
+
 @pytest.mark.parametrize("table", TABLES)
 def test_a_table_is_that_of_the_captures(captures: list[Path], table: str) -> None:
     with connect(captures) as database:
         found = database.query(f"SELECT * FROM {table}").read_all()
-        assert found.schema.names == arrow_schema(table).names
-        assert found.to_pylist() == rows(captures, table)
+        assert [name for name in found.schema.names if name != "time_ns"] == arrow_schema(table).names
+        assert found.to_pylist() == list(map(in_sql, rows(captures, table)))
         # Enumerations are texts
         assert not any(pa.types.is_dictionary(field.type) for field in found.schema)
 
@@ -75,7 +88,8 @@ def test_filters_agree_with_python(captures: list[Path], where: str, is_true: An
     expected = [row for row in everything if is_true(row)]
     assert 0 < len(expected) < len(everything)
     with connect(captures) as database:
-        assert database.query(f"SELECT * FROM messages WHERE {where}").read_all().to_pylist() == expected
+        found = database.query(f"SELECT * FROM messages WHERE {where}").read_all().to_pylist()
+        assert found == list(map(in_sql, expected))
     condition = Condition(where)
     found = [
         row
@@ -83,6 +97,60 @@ def test_filters_agree_with_python(captures: list[Path], where: str, is_true: An
         for row in condition.rows(batch).to_pylist()
     ]
     assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ("max(time) - min(time)", 15.5), ("max(time - sent_time)", 43.4), ("max(INTERVAL '2 seconds')", 2000.0),
+        ("date_diff('millisecond', min(time), max(time))", 16), ("max(time_ns) - min(time_ns)", 15_500_000),
+        ("count(*) FILTER (time - sent_time > INTERVAL '30 milliseconds')", 3),
+        ("count(*) FILTER (time - sent_time > INTERVAL '40.3 milliseconds')", 1),
+        ("count(*) FILTER (same_name(destination_queue, 'Direct=tcp:10.20.1.25\\PRIVATE$\\orders'))", 1),
+        ("count(*) FILTER (destination_queue = 'DIRECT=TCP:10.20.1.25\\PRIVATE$\\orders')", 0),
+    ],
+)  # fmt: skip
+def test_times_and_names_in_sql(expression: str, value: float) -> None:
+    with connect(EXAMPLES) as database:
+        found = database.query(f"SELECT {expression} AS found FROM messages").read_all()
+    assert found["found"].to_pylist() == [value]
+
+
+@pytest.mark.parametrize("format", ["csv", "json", "table", "parquet"])
+def test_a_duration_is_milliseconds_in_every_format(format: str, tmp_path: Path) -> None:
+    statement = (
+        "SELECT frame, time - sent_time AS late, max(time) OVER () - time AS d FROM messages ORDER BY frame LIMIT 1"
+    )
+    target = tmp_path / "found"
+    assert run("sql", statement, *EXAMPLES, "-q", "-T", format, "-o", target)[0] == 0
+    if format == "parquet":
+        assert pq.read_table(target).to_pylist() == [{"frame": 10, "late": 27.9, "d": 15.5}]
+    else:
+        assert {"27.9", "15.5"} <= set(re.findall(r"[\d.]+", target.read_text("utf-8")))
+
+
+@pytest.mark.parametrize(
+    ("where", "frames"),
+    [
+        ("destination_queue = 'direct=tcp:10.20.1.25\\PRIVATE$\\Orders'", [13]),
+        ("destination_queue IN ('x', 'DIRECT=tcp:10.20.1.25\\private$\\orders')", [13]),
+        ("destination_queue LIKE '%\\ORDERS'", [13]),
+        ("source_queue_manager = '43CD8907-394C-8F11-4445-9078909EA0FC'", [10, 10, 13]),
+        ("source_queue_manager <> '43CD8907-394C-8F11-4445-9078909EA0FC'", [14, 15]),
+        # Other texts have letters
+        ("label = 'ORDER 4711'", []),
+        ("label = 'Order 4711'", [13]),
+        ("time - sent_time > INTERVAL '38 milliseconds'", [14, 15]),
+        ("time - sent_time < INTERVAL '28 milliseconds'", [10, 10]),
+        ("time_ns = 1709539320037200000", [13]),
+        ("message_identifier = '43CD8907-394C-8F11-4445-9078909EA0FC\\103'", [13]),
+    ],
+)
+@pytest.mark.parametrize("guid", ["text", "uuid"])
+def test_conditions_compare_times_and_names(where: str, frames: list[int], guid: Any) -> None:
+    condition = Condition(where)
+    reader = read_table(EXAMPLES[1], "messages", guid=guid, dictionaries=False)
+    assert [frame for batch in reader for frame in condition.rows(batch)["frame"].to_pylist()] == frames
 
 
 def test_a_query_decodes_the_columns_that_it_needs(captures: list[Path]) -> None:

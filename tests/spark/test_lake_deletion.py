@@ -17,6 +17,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
@@ -27,6 +28,8 @@ from msmqwire.spark import lake as lakes
 from msmqwire.spark import pipeline
 from msmqwire.spark.lake import LakeError
 from msmqwire.spark.lake.committing import Lake
+from msmqwire.spark.lake.deleting import _Condition
+from msmqwire.spark.lake.schemas import file_schema
 from msmqwire.spark.lake.storage import Storage
 from tests.spark.lake_runs import (
     PROCESSES,
@@ -117,6 +120,20 @@ def test_conditions(root: Path) -> None:
     (capture,) = {row["capture"] for row in rows(root, "topology") if row["file"] == "a"}
     assert lakes.delete(root, captures=[capture])["topology"] == 3
     assert lakes.check(root) == []
+
+
+def test_conditions_compare_names_without_case() -> None:
+    guid = "ABCDEF01-0000-4000-8000-000000000000"
+    schema = file_schema("messages")
+    rows = [{"destination_queue": "DIRECT=OS:Beta\\q", "source_queue_manager": guid.lower(), "label": "Order"}]
+    (batch,) = pa.Table.from_pylist([{**dict.fromkeys(schema.names), **row} for row in rows], schema).to_batches()
+    for where, found in (
+        ("destination_queue = 'direct=os:beta\\Q'", True), (f"source_queue_manager = '{guid}'", True),
+        ("label = 'order'", False), ("time - sent_time > INTERVAL 1 SECOND", False),
+    ):  # fmt: skip
+        condition = _Condition(where)
+        assert condition.binds("messages")
+        assert condition.mask(batch).to_pylist() == [found]
 
 
 @pytest.mark.parametrize(

@@ -221,7 +221,7 @@ class _Condition:
 
     def __init__(self, text: str) -> None:
         # A condition with a comment would hide what follows it
-        self._select = f"SELECT coalesce((\n{text}\n), false) AS found FROM batch"
+        self._select = f"SELECT coalesce((\n{text}\n), false) AS found FROM "
         # It imports pandas
         from msmqwire.insight.database import Database
 
@@ -264,8 +264,11 @@ class _Condition:
         return found.combine_chunks()
 
     def _run(self, rows: pa.Table) -> Any:
+        from msmqwire.insight.sql import rows_without_case
+
         self._database.connection.register("batch", rows)
-        return self._database.connection.sql(self._select).to_arrow_table()["found"]
+        statement = self._select + rows_without_case("batch", rows.schema)
+        return self._database.connection.sql(statement).to_arrow_table()["found"]
 
 
 def _texts(batch: pa.RecordBatch, table: Any) -> Any:

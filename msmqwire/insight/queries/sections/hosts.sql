@@ -59,19 +59,30 @@ WITH seen AS (
         time_ns, place
     FROM all_rows
     WHERE fault IS NOT NULL AND in_table <> 'notifications'
+),
+hosts AS (
+    SELECT
+        address, bit_or(roles) AS roles, bit_or(evidence) AS evidence, sum(packets) AS packets,
+        min(time_ns) AS first_seen, max(last_ns) AS last_seen, first_places(place) AS frames
+    FROM seen
+    GROUP BY address
+),
+-- Many hosts have the same bits, which are named once
+named AS (
+    SELECT
+        roles, evidence,
+        named_bits(
+            roles, ['client', 'directory_server', 'queue_manager', 'router', 'scanner', 'receiver']
+        ) AS role_names,
+        named_bits(
+            evidence,
+            ['discovery request', 'discovery reply', 'change notification', 'message', 'forwarded message', 'ping',
+             'establish_connection', 'connection_parameters', 'session_ack', 'received message', 'incomplete packet',
+             'other bytes', 'malformed packet']
+        ) AS evidence_names
+    FROM (SELECT DISTINCT roles, evidence FROM hosts) AS combinations
 )
-SELECT
-    address,
-    named_bits(
-        bit_or(roles), ['client', 'directory_server', 'queue_manager', 'router', 'scanner', 'receiver']
-    ) AS roles,
-    named_bits(
-        bit_or(evidence),
-        ['discovery request', 'discovery reply', 'change notification', 'message', 'forwarded message', 'ping',
-         'establish_connection', 'connection_parameters', 'session_ack', 'received message',
-         'incomplete packet', 'other bytes', 'malformed packet']
-    ) AS evidence,
-    sum(packets) AS packets, min(time_ns) AS first_seen, max(last_ns) AS last_seen, first_places(place) AS frames
-FROM seen
-GROUP BY address
+SELECT address, role_names AS roles, evidence_names AS evidence, packets, first_seen, last_seen, frames
+FROM hosts
+JOIN named USING (roles, evidence)
 ORDER BY packets DESC, frames[1], address
