@@ -42,7 +42,7 @@ import signal
 import sys
 from collections.abc import Iterable, Sequence
 from importlib import import_module
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn
 
 from msmqwire import __version__
 from msmqwire.cli import signals
@@ -94,6 +94,17 @@ class _Completion(argparse.Action):
         parser.exit()
 
 
+class _NoPandas:
+    """Hides pandas, which pyarrow imports where it converts values of Python; that takes longer than most commands.
+
+    None in ``sys.modules`` does not: modules that Cython has compiled, as pyarrow's, take it for the module.
+    """
+
+    def find_spec(self, name: str, *_: Any) -> None:
+        if name == "pandas":
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line; the exit status.
 
@@ -142,9 +153,9 @@ def command() -> NoReturn:
         sys.stdout = open(  # noqa: SIM115
             sys.stdout.fileno(), "w", encoding=sys.stdout.encoding, errors=sys.stdout.errors, closefd=False
         )
-    # pyarrow imports pandas where it converts values of Python: longer than most commands take. Spark may need it
+    # Spark may need it
     if sys.argv[1:2] != ["pipeline"]:
-        sys.modules["pandas"] = cast(Any, None)  # an import raises ModuleNotFoundError
+        sys.meta_path.insert(0, _NoPandas())
     # Other characters of names would end a command whose output has another encoding than UTF-8
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
