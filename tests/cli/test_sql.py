@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from msmqwire.capture import TABLES, table_columns
-from tests.cli.support import EXAMPLES, msmqwire, refused, run
+from tests.cli.support import EXAMPLES, msmqwire, process, refused, run
 from tests.effort import long_cases
 
 duckdb = pytest.importorskip("duckdb")
@@ -31,6 +31,12 @@ def test_rows_in_each_format(tmp_path: Path) -> None:
     assert pq.read_table(tmp_path / "x.parquet").to_pylist() == [{"message_id": 103, "label": "Order 4711"}]
     _, output, _ = run("sql", statement, SESSION, "-T", "table", "-q")
     assert "Order 4711" in output
+
+
+def test_a_process_answers() -> None:
+    """A process hides pandas from pyarrow, which other tests of statements, in this process, do not."""
+    done = process("sql", "SELECT count(*) AS n FROM messages", SESSION, "-q", "-T", "json")
+    assert (done.returncode, done.stdout, done.stderr) == (0, b'{"n":5}\n', b"")
 
 
 STATEMENT_VALUES = [
