@@ -67,13 +67,15 @@ class Answers(Protocol):
 
     Attributes
     ----------
-    columns, results, rows
+    columns, rows
         As of ``Engine``.
     """
 
     columns: dict[str, tuple[str, ...]]
-    results: dict[str, tuple[str, ...]]
     rows: Counter[str]
+
+    def columns_of_result(self, query: Query) -> tuple[str, ...]:
+        """Return the columns of the result of a query."""
 
     @property
     def files(self) -> int:

@@ -193,7 +193,7 @@ def detection_engine(
     return engine
 
 
-def check_result(rule: Rule, engine: Engine) -> None:
+def check_result(rule: Rule, engine: Answers) -> None:
     """Refuse a rule whose result lacks a column.
 
     Raises

@@ -86,7 +86,7 @@ class SparkEngine:
 
     Attributes
     ----------
-    columns, results, rows
+    columns, rows
         As of ``Engine``.
 
     Raises
@@ -108,8 +108,9 @@ class SparkEngine:
     ) -> None:
         queries, expected = tuple(queries), tuple(expected)
         checked = Engine(queries, expected, threads, common)
+        self.columns = checked.columns
+        self._results = {query.name: checked.columns_of_result(query) for query in queries}
         checked.close()
-        self.columns, self.results = checked.columns, checked.results
         self.rows: Counter[str] = Counter()
         self._spark = spark
         prefix = f"msmqwire_{uuid4().hex}"
@@ -184,6 +185,10 @@ class SparkEngine:
         for row in counts:
             self.rows[row["name"]] += row["count"]
         return len({row["file"] for row in counts})
+
+    def columns_of_result(self, query: Query) -> tuple[str, ...]:
+        """Return the columns of the result of one of the queries."""
+        return self._results[query.name]
 
     @property
     def files(self) -> int:
