@@ -52,9 +52,15 @@ def start(
     for name in ("COLUMNS", "NO_COLOR"):
         environment.pop(name, None)
     command = [*COMMAND, *map(str, arguments)]
-    return subprocess.Popen(command, env=environment, cwd=ROOT, preexec_fn=_take_hangups, **options)
+    return subprocess.Popen(command, env=environment, cwd=ROOT, **{"preexec_fn": _take_hangups, **options})
 
 
 def _take_hangups() -> None:
     """As in a terminal, even where the tests were started with nohup."""
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
+def take_terminal() -> None:
+    """Let the keys of the terminal on standard input, such as Ctrl-C, send signals to a process in a new session."""
+    _take_hangups()
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
