@@ -8,9 +8,11 @@ from datetime import datetime
 from pathlib import PurePath
 from typing import Any
 
-# Controls and marks that change the direction of writing
-_UNPRINTABLE = re.compile("[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufffe\uffff]")
-_UNPRINTABLE_IN_LINES = re.compile(_UNPRINTABLE.pattern.replace("\0-\x1f", "\0-\x08\x0b-\x1f"))
+from msmqwire.errors import UNPRINTABLE
+
+# XML has no U+FFFE and U+FFFF
+_UNPRINTABLE = re.compile(f"[{UNPRINTABLE}\ufffe\uffff]")
+_UNPRINTABLE_IN_LINES = re.compile(rf"(?![\t\n]){_UNPRINTABLE.pattern}")
 
 
 def printable(value: Any, *, lines: bool = False) -> str:

@@ -24,7 +24,14 @@ from msmqwire.errors import counted
 from msmqwire.insight.explain import explain
 from msmqwire.insight.findings import Finding
 from msmqwire.insight.frames import frames_text, printable, seen_text
-from msmqwire.insight.report_charts import FOLDER, REPORT_SECTIONS, activity_chart, hosts_chart, queues_chart
+from msmqwire.insight.report_charts import (
+    FOLDER,
+    REPORT_SECTIONS,
+    activity_chart,
+    hosts_chart,
+    latency_chart,
+    queues_chart,
+)
 from msmqwire.insight.rules import SEVERITIES
 from msmqwire.insight.summary import Summary
 from msmqwire.mqqb.message.classes import MEANINGS
@@ -88,6 +95,7 @@ def page(
             ("activity", "Packets over time", activity_chart(summary, findings)),
             ("hosts", "Hosts and the packets between them", hosts_chart(summary, findings)),
             ("queues", "The queues with the most bytes", queues_chart(summary)),
+            ("latency", "How soon messages were acknowledged", latency_chart(summary)),
         )
         if chart is not None
     }

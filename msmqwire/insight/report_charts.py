@@ -25,6 +25,7 @@ MOST_HOSTS = 40
 _MOST_NETWORKS = 10
 _BUSIEST = 15
 _MOST_EDGES = 300
+_MOST_QUEUES = 20
 _MOST_LABELS = 14
 # A host of several roles has the colour of the first
 _ROLES = ("scanner", "directory_server", "router", "queue_manager", "client", "receiver")
@@ -95,6 +96,14 @@ def queues_chart(summary: Summary) -> dict[str, Any] | None:
     """The queues with the most bytes; None if no message names a queue."""
     rows = summary.records("queue_bytes")
     return _declaration("queues", queues=rows) if rows else None
+
+
+def latency_chart(summary: Summary) -> dict[str, Any] | None:
+    """How soon messages to a queue were acknowledged, of those that most asked for; None if none was."""
+    columns = ("queue", "asked", "unanswered", "negative", "fastest_ms", "median_ms", "p90_ms", "p99_ms", "slowest_ms")
+    rows = summary.section("answers").select(list(columns)).to_pylist()
+    timed = [row for row in rows if row["slowest_ms"] is not None][:_MOST_QUEUES]
+    return _declaration("latency", queues=timed) if timed else None
 
 
 def hosts_chart(summary: Summary, findings: Sequence[Finding]) -> dict[str, Any] | None:

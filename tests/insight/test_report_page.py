@@ -18,7 +18,7 @@ from msmqwire.insight.findings import Finding
 from msmqwire.insight.report import REPORT_SECTIONS, page
 from msmqwire.insight.report_charts import folded
 from tests.insight import test_sections
-from tests.insight.test_sections import MINUTE, add_to
+from tests.insight.test_sections import ADMIN, MINUTE, MS, add_to, answer
 
 Summary = partial(AnySummary, sections=REPORT_SECTIONS)
 summary_of = partial(test_sections.summary_of, sections=REPORT_SECTIONS)
@@ -288,6 +288,22 @@ def test_queues_by_their_bytes() -> None:
     assert queues[0] == {"queue": "q24", "messages": 2, "senders": 2, "bytes": 124}
 
 
+def test_latencies_of_acknowledgments() -> None:
+    asked = {**ADMIN, "properties_flags": 3, "time": 0}
+    summary = summary_of(
+        "messages",
+        *({**asked, "message_id": number} for number in (1, 2)),
+        {**asked, "message_id": 3, "destination_queue": "silent"},
+        *(answer(2, number, time=number * MS // 2) for number in (1, 2)),
+    )
+    (row,) = charts(summary)["latency"]["datasets"]["queues"]
+    assert row == {
+        "queue": "q", "asked": 2, "unanswered": 0, "negative": 0, "fastest_ms": 0.5, "median_ms": 0.5, "p90_ms": 1.0,
+        "p99_ms": 1.0, "slowest_ms": 1.0,
+    }  # fmt: skip
+    assert "latency" not in charts(summary_of("messages", {**asked, "message_id": 1}))
+
+
 def test_the_drawing_has_hosts_roles_queues_and_findings() -> None:
     summary = summary_of(
         "messages", *[{"destination_queue": "OS:server\\private$\\orders"}] * 1234,
@@ -302,7 +318,7 @@ def test_the_drawing_has_hosts_roles_queues_and_findings() -> None:
         "10.0.0.1": "queue manager", "10.0.0.2": "directory server", 'a"\\b': "other",
     }  # fmt: skip
     assert hosts["10.0.0.2"]["tooltip"] == {
-        "title": "10.0.0.2", "packets": "1,237", "roles": "directory server, queue manager",
+        "title": "10.0.0.2", "packets": "1,237", "roles": "directory server, queue manager, receiver",
         "findings": "medium: a medium one\nlow: a low one",
     }  # fmt: skip
     assert (hosts["10.0.0.2"]["severity"], hosts["10.0.0.2"]["finding"]) == ("medium", 1)
