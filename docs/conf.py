@@ -58,7 +58,7 @@ html_show_sphinx = False
 NAVIGATION = {
     "Start": ("quickstart", "cookbook", "command-line", "glossary"),
     "Captures": ("captures", "insight", "replay"),
-    "Packets": ("decoding", "notifications", "messages", "format-names", "columns"),
+    "Packets": ("packets", "columns"),
     "Spark": ("spark", "lake", "cluster"),
     "Protocols": ("sessions", "discovery", "serving", "notification-roles", "sending", "directory", "routing"),
     "Look up": ("tables", "performance", "conformance", "security", "dependencies", "architecture"),
