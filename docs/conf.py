@@ -60,7 +60,7 @@ NAVIGATION = {
     "Captures": ("captures", "insight", "replay"),
     "Packets": ("packets", "columns"),
     "Spark": ("spark", "lake", "cluster"),
-    "Protocols": ("sessions", "discovery", "serving", "notification-roles", "sending", "directory", "routing"),
+    "Protocols": ("sessions", "discovery", "serving", "notification-roles", "sending", "directory"),
     "Look up": ("tables", "performance", "conformance", "security", "dependencies", "architecture"),
 }
 #: The public modules by the title of their group.
@@ -81,7 +81,7 @@ REFERENCE = {
         "insight.sql",
     ),
     "Protocols": (
-        *("discovery", "session", "net", "directory", "routing"),
+        *("discovery", "session", "net", "directory"),
         *(f"notification.{name}" for name in ("envelope", "processor", "schedule", "sender", "replay", "comparison")),
     ),
     "Spark": (
