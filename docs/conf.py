@@ -57,7 +57,7 @@ html_show_sphinx = False
 #: The pages in the order in which they are read; one that is missing here is a warning, and so an error.
 NAVIGATION = {
     "Start": ("quickstart", "cookbook", "command-line", "glossary"),
-    "Captures": ("captures", "insight", "replay"),
+    "Captures": ("captures", "insight"),
     "Packets": ("packets", "columns"),
     "Spark": ("spark", "lake", "cluster"),
     "Protocols": ("sessions", "discovery", "serving", "notification-roles", "sending", "directory"),
