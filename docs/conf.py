@@ -59,7 +59,7 @@ NAVIGATION = {
     "Start": ("quickstart", "cookbook", "command-line", "glossary"),
     "Captures": ("captures", "insight"),
     "Packets": ("packets", "columns"),
-    "Spark": ("spark", "lake", "cluster"),
+    "Spark": ("spark", "lake"),
     "Protocols": ("sessions", "discovery", "serving", "notification-roles", "sending", "directory"),
     "Look up": ("tables", "performance", "conformance", "security", "dependencies", "architecture"),
 }
