@@ -60,7 +60,7 @@ NAVIGATION = {
     "Captures": ("captures", "insight"),
     "Packets": ("packets", "columns"),
     "Spark": ("spark", "lake"),
-    "Protocols": ("sessions", "discovery", "notification-roles", "sending", "directory"),
+    "Protocols": ("sessions", "discovery", "directory"),
     "Look up": ("tables", "performance", "conformance", "security", "dependencies", "architecture"),
 }
 #: The public modules by the title of their group.
