@@ -69,8 +69,7 @@ AFTERWORD = """\
 
 The `code` of a fault is one of these, in every table; `field` names the part of the packet by its name in the
 specification, `offset` is in bytes from the start of the payload. `value` is the number that was read and `needed` the
-one that was needed, null where there is none. [Decoding](packets.md#discovery-packets), [Messages](packets.md#messages) and
-[Change notifications](packets.md#change-notifications) list the fields of each.
+one that was needed, null where there is none. [Packets](packets.md) lists the fields of each.
 
 | code | meaning |
 |---|---|
