@@ -60,7 +60,7 @@ NAVIGATION = {
     "Python": ("packets", "columns", "captures"),
     "Answers": ("insight", "spark", "lake"),
     "Protocols": ("sessions", "discovery", "directory"),
-    "Look up": ("command-line", "cookbook", "tables", "security", "glossary"),
+    "Look up": ("command-line", "tables", "security", "glossary"),
     "Work on it": ("architecture", "conformance", "performance", "dependencies"),
 }
 #: The public modules by the title of their group.
