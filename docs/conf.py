@@ -56,12 +56,12 @@ html_show_sphinx = False
 
 #: The pages in the order in which they are read; one that is missing here is a warning, and so an error.
 NAVIGATION = {
-    "Start": ("quickstart", "cookbook", "command-line", "glossary"),
-    "Captures": ("captures", "insight", "replay"),
-    "Packets": ("decoding", "notifications", "messages", "format-names", "columns"),
-    "Spark": ("spark", "lake", "cluster"),
-    "Protocols": ("sessions", "discovery", "serving", "notification-roles", "sending", "directory", "routing"),
-    "Look up": ("tables", "performance", "conformance", "security", "dependencies", "architecture"),
+    "Start": ("install", "tutorial"),
+    "Python": ("packets", "columns", "captures"),
+    "Answers": ("insight", "spark", "lake"),
+    "Protocols": ("sessions", "discovery", "directory"),
+    "Look up": ("command-line", "tables", "security", "glossary"),
+    "Work on it": ("architecture", "conformance", "performance", "dependencies"),
 }
 #: The public modules by the title of their group.
 REFERENCE = {
@@ -81,7 +81,7 @@ REFERENCE = {
         "insight.sql",
     ),
     "Protocols": (
-        *("discovery", "session", "net", "directory", "routing"),
+        *("discovery", "session", "net", "directory"),
         *(f"notification.{name}" for name in ("envelope", "processor", "schedule", "sender", "replay", "comparison")),
     ),
     "Spark": (
@@ -114,7 +114,7 @@ def write_reference(app: Sphinx) -> None:
 def add_navigation(app: Sphinx, page: str, source: list[str]) -> None:
     """Put the table of contents after the first page, which Markdown elsewhere would show as code."""
     if page == "index":
-        for title, names in {**NAVIGATION, "Python": ("reference/index",)}.items():
+        for title, names in {**NAVIGATION, "Reference": ("reference/index",)}.items():
             source[0] += "\n".join(["\n```{toctree}", ":hidden:", f":caption: {title}", "", *names, "```", ""])
 
 

@@ -69,8 +69,7 @@ AFTERWORD = """\
 
 The `code` of a fault is one of these, in every table; `field` names the part of the packet by its name in the
 specification, `offset` is in bytes from the start of the payload. `value` is the number that was read and `needed` the
-one that was needed, null where there is none. [Decoding](decoding.md), [Messages](messages.md) and
-[Change notifications](notifications.md) list the fields of each.
+one that was needed, null where there is none. [Packets](packets.md) lists the fields of each.
 
 | code | meaning |
 |---|---|
@@ -485,7 +484,7 @@ def pages() -> dict[Path, str]:
     # After the table's header
     lines[-1] += "\n".join(f"| `{code}` | {meaning} |" for code, meaning in FAULTS.items())
     stub = column_names((CAPTURE, *(kind.table for kind in ALL_TABLES.values()), FORMAT_NAMES))
-    messages, conformance = HERE / "messages.md", HERE / "conformance.md"
+    messages, conformance = HERE / "packets.md", HERE / "conformance.md"
     conforming = filled(conformance.read_text("utf-8"), "requirements", requirements(MUSTS))
     rules_of_client = [*state_diagram(discovery_arrows(), "idle"), "", *transition_tables(discovery.TRANSITIONS)]
     readme = HERE.parent / "README.md"

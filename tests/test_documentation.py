@@ -211,7 +211,7 @@ def test_examples_of_page_run(
 def test_pages_with_examples_are_found() -> None:
     """The patterns above match pages; without matches their tests would pass."""
     with_examples = [relative(page) for page in PAGES if any(block.language == "python" for block in blocks(page))]
-    assert {"README.md", "docs/decoding.md", "docs/columns.md", "docs/spark.md"} <= set(with_examples)
+    assert {"README.md", "docs/packets.md", "docs/columns.md", "docs/spark.md"} <= set(with_examples)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=relative)

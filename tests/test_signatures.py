@@ -19,7 +19,7 @@ from tests.layers import reference
 ROOT = Path(__file__).parent.parent
 #: Values that a caller never looks into: parameters of constructors that only the package calls.
 INTERNALS = {
-    "Engine", "MessageIDs", "OrderAckTimers", "OutboxStore", "Outcome", "OutgoingMessagePosition",
+    "Answers", "MessageIDs", "OrderAckTimers", "OutboxStore", "Outcome", "OutgoingMessagePosition",
     "OutgoingMessageTable", "OutgoingRow", "OutgoingTransaction", "SequenceRow", "SourceAccount",
 }  # fmt: skip
 #: A stub alone.

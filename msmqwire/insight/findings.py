@@ -23,7 +23,7 @@ from msmqwire.columns.plain import plain
 from msmqwire.insight.engine import TIMES, Answers, Engine, columns_needed
 from msmqwire.insight.frames import seen_text
 from msmqwire.insight.query_files import Query
-from msmqwire.insight.rules import RULES, SEVERITIES, Rule
+from msmqwire.insight.rules import RULES, SEVERITIES, Rule, Severity
 from msmqwire.insight.tables import COMPUTED, ENVELOPE, UNREAD, pc, unread_rows
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from msmqwire.capture.files._blocks import Block
     from msmqwire.capture.files.sources import Source
 
-__all__ = ["COLUMNS", "CapturedRows", "Detector", "Finding"]
+__all__ = ["COLUMNS", "CapturedRows", "Detector", "Finding", "Rule", "Severity"]
 
 _LIMIT = 10_000
 #: The columns of each table that the rules need.

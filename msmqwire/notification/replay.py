@@ -35,7 +35,7 @@ from msmqwire.notification.judgement import Outcome, Rule, first_values, rule_ag
 from msmqwire.notification.schema import CAPTURED_NOTIFICATIONS
 from msmqwire.properties import PROPID_Q_QMID
 
-__all__ = ["COLUMNS", "Event", "NotifiedQueue", "Replay", "in_order", "replay"]
+__all__ = ["COLUMNS", "Event", "NotifiedQueue", "Replay", "Rule", "in_order", "replay"]
 
 Row: TypeAlias = Mapping[str, Any]
 

@@ -22,7 +22,7 @@ from tests.system_programs import JAVA_OPTIONS, require_program
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
 SPARK = Path(pyspark.__file__).parent
-SECTIONS = (("spark.md", "Sending msmqwire to a cluster"), ("cluster.md", "Files of the current folder"))
+SECTIONS = (("spark.md", "Sending msmqwire to a cluster"), ("spark.md", "Files of the current folder"))
 UNUSED = (".*", "__pycache__", "build", "fuzz", "benchmarks", "tests", "*.c")
 
 

@@ -1,6 +1,6 @@
 -- title: changes of which a machine was notified, and their judgement: whether they are applied, the rule if they are not,
 -- title: and what captures do not show, so that a receiver may decide otherwise
--- about: changes of which a machine was notified, with their [judgement](notification-roles.md#the-judgement):
+-- about: changes of which a machine was notified, with their [judgement](sessions.md#the-judgement):
 -- about: `applied` is false where a receiver must not apply the change, `rule` says why, and `unverified` what a
 -- about: capture does not show, so that the receiver may not have applied it
 -- position: 15
