@@ -23,6 +23,7 @@ from msmqwire.session import (
     Settings,
     Store,
 )
+from msmqwire.session.incoming import name_in_key
 from msmqwire.session.outgoing import OutgoingMessageTable
 from tests.reference.mqqb_session_packets import (
     ConnectionParameters,
@@ -197,6 +198,10 @@ def test_a_name_with_letters_whose_upper_case_is_two() -> None:
     end = opened()
     end.give(tx(1, message_id=1, queue="OS:h\\private$\\ß"), tx(1, message_id=2, queue="OS:h\\private$\\ss"))
     assert end.delivered == [1, 2]
+    end.give(tx(2, message_id=3, queue="OS:H\\private$\\ß"), tx(1, message_id=4, queue="OS:h\\private$\\é"))
+    end.give(tx(2, message_id=5, queue="OS:h\\private$\\É"))
+    assert end.delivered == [1, 2, 3, 4, 5]
+    assert name_in_key("aßé") == "AßÉ"
 
 
 # --- Packets ---
