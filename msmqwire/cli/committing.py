@@ -24,13 +24,6 @@ if TYPE_CHECKING:
 _REJECTED, _LEFT = 3, 4  # exit status
 
 
-def opened_store(directory: str) -> Store:
-    """The store of a sender."""
-    from msmqwire.session import Store
-
-    return Store(directory)
-
-
 class Committing:
     """One call of ``send`` with the messages of a store.
 
@@ -71,21 +64,24 @@ class Committing:
         ``leave_out`` gets the error of the last message if it cannot be made; without it, the error ends the command.
         """
         logging.getLogger("msmqwire.net").addHandler(logging.NullHandler())
+        self._leave_out = leave_out
         final = self._options.wait == "final"
-        with opened_store(self._options.store) as store:
+        from msmqwire.session import Store
+
+        with Store(self._options.store) as store:
             clients = self._clients
             try:
                 if self._options.each:
                     clients.append(client := self._client(store, self._destination, self._queues_of(())))
                     async for make, key in makers:
                         with store.outbox.transaction(final=final) as transaction:
-                            _add(transaction, make, key, leave_out)
+                            self._add(transaction, make, key)
                         self._count(transaction.message_ids, transaction.skipped)
                         client.resume(transaction.queues)
                 else:
                     with store.outbox.transaction(final=final) as transaction:
                         async for make, key in makers:
-                            _add(transaction, make, key, leave_out)
+                            self._add(transaction, make, key)
                     self._count(transaction.message_ids, transaction.skipped)
                     clients += self._opened(store, transaction.queues)
                 async with asyncio.timeout(self._options.timeout):
@@ -101,6 +97,14 @@ class Committing:
             if not self._options.quiet:
                 say(f"all messages are acknowledged, {self._rejected:,} rejected or expired")
             return _REJECTED if self._rejected else 0
+
+    def _add(self, transaction: OutgoingTransaction, make: Callable[..., UserMessage], key: str | None) -> None:
+        try:
+            transaction.add(make, key)
+        except (CommandError, EncodeError) as error:
+            if self._leave_out is None:
+                raise
+            self._leave_out(error)
 
     async def _wait(self, final: bool) -> None:
         """Wait for all clients; the error of the first that has one."""
@@ -180,20 +184,6 @@ class Committing:
             f"{counted(unacknowledged, 'message')} not acknowledged stay in the store{waiting}: "
             f"msmqwire send --store {self._options.store} goes on"
         )
-
-
-def _add(
-    transaction: OutgoingTransaction,
-    make: Callable[..., UserMessage],
-    key: str | None,
-    leave_out: Callable[[Exception], None] | None,
-) -> None:
-    try:
-        transaction.add(make, key)
-    except (CommandError, EncodeError) as error:
-        if leave_out is None:
-            raise
-        leave_out(error)
 
 
 def described(outcome: Outcome) -> dict[str, object]:

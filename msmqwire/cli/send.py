@@ -65,7 +65,7 @@ from typing import TYPE_CHECKING, Any
 
 from msmqwire.cli import signals
 from msmqwire.cli.arguments import add_ping, add_quiet, count, input_file, integer, parse_guid, ping_port
-from msmqwire.cli.committing import Committing, opened_store
+from msmqwire.cli.committing import Committing
 from msmqwire.cli.console import CommandError, say
 from msmqwire.cli.enterprise import open_directory
 from msmqwire.cli.message_bodies import FORMATS, body_of_bytes, body_of_text
@@ -329,6 +329,7 @@ async def _send(
 ) -> int:
     """Send a message, or the rows of standard input; wait for the acknowledgments and answers."""
     from msmqwire.mqqb import UserMessage, encode
+    from msmqwire.session import Store
 
     if not options.rows:
         encode(UserMessage(**destination.address, **properties, **body))  # refused before connecting
@@ -339,7 +340,7 @@ async def _send(
     }
     rows = _Rows(options, destination, properties)
     total = None if options.rows else options.count or 1
-    store = None if options.store is None else opened_store(options.store)
+    store = None if options.store is None else Store(options.store)
     with (
         contextlib.nullcontext() if store is None else store,
         message_progress(total, wanted=not options.quiet) as show,

@@ -152,12 +152,10 @@ def sequence_key(message: mqqb.UserMessage) -> SequenceKey:
 
 def name_in_key(queue: str) -> str:
     """A format name as keys have it."""
-    if queue.isascii():
-        name = queue.upper()
-    else:
+    name = queue.upper()
+    if len(name) > len(queue):
         # A character whose upper case is several stays as it is: ß and SS are two names
-        upper = ((each.upper(), each) for each in queue)
-        name = "".join(large if len(large) == 1 else each for large, each in upper)
+        name = "".join(each if len(each.upper()) > 1 else each.upper() for each in queue)
     if len(name) > _LONGEST_NAME:
         name = hashlib.sha256(name.encode("utf-16-le", "surrogatepass")).hexdigest()
     return name

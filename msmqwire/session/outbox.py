@@ -12,7 +12,8 @@ import secrets
 import sqlite3
 import struct
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from contextlib import AbstractContextManager
+from typing import Any, NamedTuple, Protocol
 from uuid import UUID
 
 from msmqwire import mqqb
@@ -20,10 +21,7 @@ from msmqwire.errors import StoreError
 from msmqwire.session.acknowledgments import NACK_REACH_QUEUE_TIMEOUT, ORDER_ACK
 from msmqwire.session.framing import MESSAGE_ID
 from msmqwire.session.incoming import name_in_key
-from msmqwire.session.outgoing import FOREVER
-
-if TYPE_CHECKING:
-    from msmqwire.session.store import Store
+from msmqwire.session.outgoing import FOREVER, MessageIDs
 
 _LOG = logging.getLogger(__name__)
 _TEXT = ("utf-8", "surrogatepass")
@@ -66,6 +64,24 @@ CREATE TABLE done_key(
     UNIQUE(queue, key)
 );
 """
+
+
+class OutboxStore(Protocol):
+    """What an outbox needs of the store that it is in: see ``Store``."""
+
+    identifier: UUID
+    database: sqlite3.Connection
+    wall_clock: Callable[[], float]
+
+    @property
+    def message_ids(self) -> MessageIDs:
+        """The counter of messages."""
+
+    def errors(self) -> AbstractContextManager[None]:
+        """Raise an error of SQLite as a StoreError."""
+
+    def transaction(self) -> AbstractContextManager[sqlite3.Connection]:
+        """All or nothing."""
 
 
 class SequenceRow(NamedTuple):
@@ -257,7 +273,7 @@ class Outbox:
 
     Attributes
     ----------
-    store : Store
+    store : OutboxStore
     outcomes : list of Outcome
         What was finished since the caller cleared it last.
     version : int
@@ -266,7 +282,7 @@ class Outbox:
         For each queue the lowest number of a message that was removed without an OrderAck, until its sequence takes it.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: OutboxStore) -> None:
         self.store = store
         self.outcomes: list[Outcome] = []
         self.version = 0

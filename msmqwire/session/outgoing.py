@@ -70,6 +70,9 @@ class MessageIDs:
         self._last = self._last % LARGEST_ORDINAL + 1
         return self._last
 
+    def reserve(self) -> None:
+        """Reserve identifiers on disk if few are left, where there is a disk."""
+
     def skip(self, message_id: int) -> None:
         """Give none up to an identifier that a message has: the receiver would discard another as a duplicate."""
         self._last = max(self._last, message_id)

@@ -12,8 +12,10 @@ from uuid import UUID
 
 import pytest
 
+from msmqwire import mqqb
 from msmqwire.errors import StoreError
 from msmqwire.session import OutgoingSequences, Store
+from msmqwire.session.outbox import renumber
 from msmqwire.session.sequences import (
     RESEND_INTERVALS,
     SEQUENCE_TRANSITION_OF,
@@ -101,6 +103,33 @@ def test_the_last_number(tmp_path: Path) -> None:
     sender.commit(3)
     (third,) = sender.wait(0)
     assert third.tx_sequence_id == (1, WALL_TIME + 1)
+
+
+def test_transactions_have_identifiers_of_their_own(tmp_path: Path) -> None:
+    """S53: from 1 to 20 bits, of all processes; a transaction without messages takes none."""
+    found = []
+    for process in range(2):
+        with Store(tmp_path, OWN, wall_clock=lambda: WALL_TIME) as store:
+            commit(store, 1, 2)
+            commit(store)
+            commit(store, 3)
+            if not process:
+                store.database.execute("UPDATE meta SET transaction_id = (1 << 20) - 2")
+            (row,) = store.outbox.queues()
+            packets = [mqqb.decode(each.packet) for each in store.outbox.page(row.queue, 0)]
+            found = [each.transaction.transaction_id for each in packets]  # type: ignore[union-attr]
+    assert found == [1, 1, 2, (1 << 20) - 1, (1 << 20) - 1, 1]
+
+
+def test_a_restored_store_whose_clock_went_back(tmp_path: Path) -> None:
+    """S52: the time stamp rises by one, so that no identifier is given twice."""
+    with Store(tmp_path, OWN, wall_clock=lambda: WALL_TIME) as store:
+        commit(store, 1)
+        for count in (1, 2):
+            with store.transaction() as database:
+                assert renumber(database, WALL_TIME - 1000) == 1
+            (row,) = store.outbox.queues()
+            assert row.sequence_id == (WALL_TIME + count) << 32 | 1
 
 
 def test_a_transaction_is_all_or_nothing(tmp_path: Path) -> None:
