@@ -13,15 +13,15 @@ import pyarrow as pa
 import pyarrow.compute
 
 from msmqwire.capture import ALL_TABLES, TABLES, arrow_schema, table_columns
-from msmqwire.columns.arrow_arrays import booleans, integers
+from msmqwire.columns.arrow_arrays import integers
 from msmqwire.columns.plain import plain
 from msmqwire.insight.bodies import executable_kind
 from msmqwire.insight.database import Statement, parse
+from msmqwire.insight.deserialization import KINDS, SUSPECT, deserialized_kind
 from msmqwire.insight.protocols import protocol_of
 from msmqwire.insight.query_files import VIEW_FILES
 from msmqwire.insight.rules import RULES
 from msmqwire.mqqb.message.classes import MEANINGS, MESSAGE_CLASSES
-from msmqwire.mqqb.message.readable import DOTNET_HEADER
 from msmqwire.mqqb.schema import MESSAGES
 from msmqwire.properties import PROPID_Q_PATHNAME, PROPID_Q_QMID, PROPID_QM_PATHNAME
 from msmqwire.wire.guids import NIL
@@ -204,14 +204,14 @@ def _executables(batch: pa.RecordBatch, _: Any) -> Any:
     return _text(kinds)
 
 
-def _serialized(batch: pa.RecordBatch, _: Any) -> Any:
-    found = np.zeros(batch.num_rows, np.bool_)
-    rows = _suspects(batch, b"\0")
-    if len(rows):
-        few = batch.select(["body", "compound_body"]).take(integers(rows))
-        masks = (pc.match_substring_regex(plain(few.column(name)), DOTNET_HEADER) for name in few.schema.names)
-        found[rows] = pc.fill_null(pc.or_kleene(*masks), False).to_numpy(zero_copy_only=False)
-    return booleans(found)
+def _deserialized(batch: pa.RecordBatch, _: Any) -> Any:
+    kinds: list[str | None] = [None] * batch.num_rows
+    for name in _SERIALIZED:
+        column = plain(batch.column(name))
+        mask = pc.fill_null(pc.match_substring_regex(column, SUSPECT), False)
+        for row in np.flatnonzero(mask.to_numpy(zero_copy_only=False)).tolist():
+            kinds[row] = kinds[row] or deserialized_kind(column[row].as_py())
+    return _text(kinds)
 
 
 def _expected(batch: pa.RecordBatch, networks: tuple[str, ...]) -> Any:
@@ -318,6 +318,7 @@ class Computed:
 
 
 _BODIES = ("body", "compound_body")
+_SERIALIZED = (*_BODIES, "extension_data")
 #: The columns of each table that code computes.
 COMPUTED: dict[str, dict[str, Computed]] = {
     "topology": {
@@ -341,7 +342,11 @@ COMPUTED: dict[str, dict[str, Computed]] = {
             "VARCHAR", ("unrecognized",), _protocols, "the protocol of bytes that are no packet, or unknown"
         ),
         "executable": Computed("VARCHAR", _BODIES, _executables, "pe, elf or script where the body is a program"),
-        "nrbf": Computed("BOOLEAN", _BODIES, _serialized, "the body begins as BinaryFormatter of .NET writes it"),
+        "deserialized": Computed(
+            "VARCHAR", _SERIALIZED, _deserialized,
+            f"{', '.join(KINDS)} where a .NET program that deserializes the body or the ExtensionData may run "
+            "code of its sender",
+        ),
         "length_field": Computed(
             "VARCHAR", ("fault",), _length_fields,
             "the field of the fault, or the length of that field where another field has it",

@@ -29,7 +29,7 @@ from tests.vectors import load
 
 EXPECTED = ("10.20.0.0/16", "2001:db8:20::/48")
 ENVELOPE = '<se:Envelope xmlns:se="http://schemas.xmlsoap.org/soap/envelope/"/>\0'.encode("utf-16-le")
-DOTNET = bytes.fromhex("0001000000ffffffff0100000000000000") + b"\x06\x01\0\0\0\x02hi\x0b"
+DOTNET = bytes.fromhex("0001000000ffffffff0100000000000000") + b"\x0c\x02\0\0\0\x06System"
 
 
 def over_http(length: int, queue: str = "http://192.0.2.1/msmq/private$/a", label: str = "") -> bytes:
@@ -70,6 +70,7 @@ CAPTURES: dict[str, Callable[[], list[bytes]]] = {
         datagram(WRITER["ping"](4, THIRD), src=src, to=3527) for src in ("10.0.0.1", "10.0.0.2")
     ],
     "dotnet-binary-body": lambda: stream([message(body=DOTNET)]),
+    "dotnet-text-body": lambda: stream([message(body=b"<!DOCTYPE a []><a/>")]),
     "unexpected-directory-server": lambda: [
         datagram(WRITER["reply"](FIRST, [SECOND]), src="203.0.113.9", dst="10.20.1.25", port=1801, to=4000)
     ],
