@@ -272,7 +272,7 @@ def test_a_browser_sorts_tables(tmp_path: Path) -> None:
     click = "document.querySelector('section[aria-labelledby=hosts] th button').click()"
     path.write_text(with_script(text, click), "utf-8")
     seen = browse(path, "--dump-dom")
-    hosts = seen[seen.index('id="hosts"') : seen.index('id="queue_managers"')]
+    hosts = seen[seen.index('id="hosts"') : seen.index('id="connections"')]
     addresses = re.findall(r"<tr><td>([^<]*)</td>", hosts)
     assert addresses == sorted(addresses)
     assert 'aria-sort="ascending"' in hosts

@@ -302,7 +302,7 @@ def test_the_drawing_has_hosts_roles_queues_and_findings() -> None:
         "10.0.0.1": "queue manager", "10.0.0.2": "directory server", 'a"\\b': "other",
     }  # fmt: skip
     assert hosts["10.0.0.2"]["tooltip"] == {
-        "title": "10.0.0.2", "packets": "1,237", "roles": "directory server, queue manager",
+        "title": "10.0.0.2", "packets": "1,237", "roles": "directory server, queue manager, receiver",
         "findings": "medium: a medium one\nlow: a low one",
     }  # fmt: skip
     assert (hosts["10.0.0.2"]["severity"], hosts["10.0.0.2"]["finding"]) == ("medium", 1)
