@@ -317,24 +317,8 @@ class Engine:
                 self._run_all(self._macros())
         return readable(table, self._frames), omitted, packets
 
-    def _readable(self, table: pa.Table) -> pa.Table:
-        """A result with whole numbers as int64, times with their zone, and places as files and frames."""
-        columns: dict[str, Any] = {}
-        for field in table.schema:
-            column: Any = table[field.name].combine_chunks()
-            kind = field.type
-            if field.name == "frames" and pa.types.is_list(kind):
-                column = places_as_frames(column, list(self._files), MOST_FRAMES).cast(FRAMES)
-            elif pa.types.is_integer(kind) or (pa.types.is_decimal(kind) and kind.scale == 0):
-                # Identifiers of 64 bits are unsigned
-                column = column if kind == pa.uint64() else column.cast(pa.int64())
-                column = column.cast(_TIME) if field.name in TIMES else column
-            elif pa.types.is_timestamp(kind):
-                column = column.cast(_TIME)
-            elif pa.types.is_list(kind):
-                column = column.cast(pa.list_(kind.value_type))
-            columns[field.name] = plain(column)
-        return pa.table(columns)
+    def _frames(self, places: Any) -> Any:
+        return places_as_frames(places, list(self._files), MOST_FRAMES)
 
     def close(self) -> None:
         """Close the database."""
