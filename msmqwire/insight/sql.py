@@ -194,7 +194,7 @@ def _schema(table: str, columns: tuple[str, ...]) -> pa.Schema:
 def _shown(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """The columns of a schema from rows of captures."""
 
-    def column(field: pa.Field) -> Any:
+    def column(field: pa.Field[Any]) -> Any:
         if field.name == _NANOSECONDS:
             return plain(batch.column("time")).cast(pa.int64())
         found = batch.column(field.name)

@@ -110,7 +110,8 @@ class Summary:
     def section(self, name: str) -> pa.Table:
         """A section as a table; ``frames`` are the first places of each row.
 
-        The rows with the most packets are first; those of ``timeline`` and ``minutes`` are in the order of time.
+        The rows with the most packets are first, or messages without an answer; those of ``timeline`` and ``minutes``
+        are in the order of time.
 
         Raises
         ------
