@@ -433,9 +433,9 @@ class Store:
             last[queue_manager] = inserted.lastrowid or 0
         for each in last:
             dropped = database.execute(
-                "DELETE FROM answer WHERE queue_manager = ?1 AND id <= "
-                "(SELECT id FROM answer WHERE queue_manager = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2)",
-                (each.bytes, _MOST_ANSWERS),
+                "DELETE FROM answer WHERE queue_manager = :queue_manager AND id <= "
+                "(SELECT id FROM answer WHERE queue_manager = :queue_manager ORDER BY id DESC LIMIT 1 OFFSET :most)",
+                {"queue_manager": each.bytes, "most": _MOST_ANSWERS},
             ).rowcount
             if dropped:
                 _LOG.warning("%d acknowledgments to %s are dropped, of more than %d", dropped, each, _MOST_ANSWERS)
