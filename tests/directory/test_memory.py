@@ -268,7 +268,7 @@ def test_threads_may_read_while_an_index_is_made() -> None:
 def test_the_manual_has_every_attribute() -> None:
     page = (EXAMPLE.parent.parent / "docs" / "directory.md").read_text("utf-8")
     for table, element in ELEMENTS.items():
-        section = page.split(f"\n### {table}\n")[1].split("\n### ")[0]
+        section = page.split(f"\n#### {table}\n")[1].split("\n#")[0]
         rows = [
             [cell.strip() for cell in line.split("|")[1:-1]] for line in section.splitlines() if line.startswith("| `")
         ]

@@ -109,7 +109,7 @@ def test_many_commits_give_what_one_gives(case: Case, lake: Path) -> None:
 @pytest.mark.long
 def test_stopped_in_the_second_commit(case: Case, lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its rows are in accounting, and nowhere else: any reader brings the tables up to it, and the next run goes on."""
-    apply_committed_runs, before = Lake.settle, commits(lake)
+    apply_committed_runs, before = Lake.apply_committed_runs, commits(lake)
 
     def stopping(self: Lake) -> None:
         if self.run == before + 2:
