@@ -60,9 +60,9 @@ at a time to write, so most of its time goes into the JSON of small batches.
 
 With `--transactional --store` each message is written to the stores of both sides and removed from them. The same rows
 in SQLite alone, in the same batches, take 0.13 of the CPU time of the two commands (2,912 messages a second of CPU
-time, beside 21,920; one run on an Intel Xeon with both cores in use by others). What bounds it is Python: of the 340
-microseconds, some 45 are SQLite, 40 read the row of the input, 30 make the packet, 70 write the row of the output, and
-the rest is the session of both sides. A read of the socket is one transaction of some 32 messages, since a sender waits
+time, beside 21,920; one run on an Intel Xeon with both cores in use by others). What bounds it is Python: SQLite takes
+some 45 of the 340 microseconds; the rest reads and writes rows in JSON, makes packets, and is the session of both
+sides. A read of the socket is one transaction of some 32 messages, since a sender waits
 for the acknowledgment of half a window; rows are written to files some 200 at a time while messages come without a
 pause.
 """

@@ -86,7 +86,7 @@ REFERENCE = {
     ),
     "Spark": (
         "spark",
-        *(f"spark.{name}" for name in ("session", "functions", "pipeline", "lake", "streams")),
+        *(f"spark.{name}" for name in ("session", "functions", "pipeline", "lake", "insight", "streams")),
     ),
 }
 
