@@ -81,7 +81,7 @@ REFERENCE = {
         "insight.sql",
     ),
     "Protocols": (
-        *("discovery", "session", "net", "directory"),
+        *("discovery", "session", "net", "directory", "routing"),
         *(f"notification.{name}" for name in ("envelope", "processor", "schedule", "sender", "replay", "comparison")),
     ),
     "Spark": (
@@ -116,6 +116,11 @@ def add_navigation(app: Sphinx, page: str, source: list[str]) -> None:
     if page == "index":
         for title, names in {**NAVIGATION, "Reference": ("reference/index",)}.items():
             source[0] += "\n".join(["\n```{toctree}", ":hidden:", f":caption: {title}", "", *names, "```", ""])
+
+
+def unlink_files(app: Sphinx, page: str, source: list[str]) -> None:
+    """Leave the text of links to files beside this folder, which are no pages."""
+    source[0] = re.sub(r"\[([^\]]+)\]\(\.\./[A-Z]+\.md[^)]*\)", r"\1", source[0])
 
 
 def constants(module: ModuleType) -> dict[str, object]:
@@ -219,6 +224,7 @@ def setup(app: Sphinx) -> None:
     app.add_directive("mermaid", Diagram)
     app.connect("builder-inited", write_reference)
     app.connect("source-read", add_navigation)
+    app.connect("source-read", unlink_files)
     app.add_domain(PublicNames, override=True)
     app.connect("autodoc-skip-member", show_member)
     # Before napoleon and after it

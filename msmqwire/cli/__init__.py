@@ -154,7 +154,7 @@ def command() -> NoReturn:
             sys.stdout.fileno(), "w", encoding=sys.stdout.encoding, errors=sys.stdout.errors, closefd=False
         )
     # Spark may need it
-    if sys.argv[1:2] != ["pipeline"]:
+    if sys.argv[1:2] != ["pipeline"] and not any(word.startswith(("--spark", "--master")) for word in sys.argv):
         sys.meta_path.insert(0, _NoPandas())
     # Other characters of names would end a command whose output has another encoding than UTF-8
     if isinstance(sys.stdout, io.TextIOWrapper):

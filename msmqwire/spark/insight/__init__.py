@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from msmqwire.capture import TABLES
 from msmqwire.insight.findings import Detector, detection_engine
@@ -16,10 +17,6 @@ from msmqwire.insight.summary import Summary
 from msmqwire.spark.insight.engine import Load, SparkEngine
 from msmqwire.spark.schema import struct_type, table_columns
 from msmqwire.spark.source.options import is_lake
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-    from pyspark.sql.types import StructType
 
 __all__ = ["detect", "summarize"]
 
@@ -81,7 +78,7 @@ def detect(
         As for ``summarize``.
     expected : iterable of str
         The addresses and networks of the directory servers.
-    rules : iterable of Rule, optional
+    rules : iterable of msmqwire.insight.findings.Rule, optional
         Other rules than ``RULES``.
 
     Raises
