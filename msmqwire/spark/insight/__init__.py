@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from msmqwire.errors import require
+
+require("pyspark", "msmqwire.spark.insight")
+
 from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import TypeAlias
