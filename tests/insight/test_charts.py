@@ -6,8 +6,10 @@ import json
 import re
 from pathlib import Path
 
+import msmqwire
+
 ROOT = Path(__file__).parents[2]
-FOLDER = ROOT / "msmqwire" / "insight" / "charts"
+FOLDER = Path(msmqwire.__file__).with_name("insight") / "charts"
 WANTED = json.loads((ROOT / "charts" / "package.json").read_text("utf-8"))
 LOCK = json.loads((ROOT / "charts" / "package-lock.json").read_text("utf-8"))["packages"]
 BUNDLE = (FOLDER / "vega.min.js").read_text("utf-8")
