@@ -437,7 +437,7 @@ cdef void check_cut(const uint8_t* frame, size_t size, uint32_t link, const Seen
     """A part of a frame is classified as the whole frame is, except by its contents.
 
     These are ESP without encryption, VXLAN on any port, and streams of MSMQ that are not read. NFLOG may end after any
-    attribute, and has no packet then.
+    attribute, and has no packet then. USER2 is read as PKTAP where all of its header is there, and is unsupported else.
     """
     cdef uint8_t* copied
     cdef Seen part
@@ -450,6 +450,8 @@ cdef void check_cut(const uint8_t* frame, size_t size, uint32_t link, const Seen
         must(whole.status == OTHER or whole.status == UNREAD or whole.packet.path or link == LINK_NFLOG)
     elif part.status == UNREAD:
         must(whole.status == UNREAD)
+    elif part.status == UNSUPPORTED_LINK and part.packet.unsupported == LINK_USER2:
+        must(link == LINK_USER2 or link == LINK_PPI)
     elif part.status == UNSUPPORTED_LINK or part.status == UNSUPPORTED_ENCAPSULATION:
         must(whole.status == part.status and whole.packet.unsupported == part.packet.unsupported)
     elif part.status == PART:
