@@ -453,12 +453,11 @@ class Outbox:
     def _take_final_ack(self, message_class: int, sequence_id: int, message_id: int) -> list[Outcome]:
         """[MS-MQQB] 3.1.5.7, S51."""
         database = self.store.database
-        parameters = message_id, id_column(sequence_id)
         found = database.execute(
-            "SELECT queue, key, flags, packet FROM awaiting WHERE message_id = ?1 AND sequence_id = ?2 UNION ALL "
-            "SELECT outgoing.queue, key, flags, packet FROM outgoing JOIN sequence USING (queue) "
-            "WHERE message_id = ?1 AND sequence_id = ?2",
-            parameters,
+            "SELECT queue, key, flags, packet FROM awaiting WHERE message_id = :message AND sequence_id = :sequence "
+            "UNION ALL SELECT outgoing.queue, key, flags, packet FROM outgoing JOIN sequence USING (queue) "
+            "WHERE message_id = :message AND sequence_id = :sequence",
+            {"message": message_id, "sequence": id_column(sequence_id)},
         ).fetchone()
         return [] if found is None else [self._finish(message_id, message_class, *found)]
 
@@ -514,8 +513,8 @@ class Outbox:
                 if flags and (message_id <= self._earlier or sent(name, number)):
                     database.execute(
                         "INSERT INTO awaiting SELECT message_id, queue, (SELECT sequence_id FROM sequence "
-                        "WHERE queue = ?2), key, ?3, flags, packet FROM outgoing WHERE message_id = ?1",
-                        (message_id, queue, 2 * expires - sent_time),
+                        "WHERE queue = ?), key, ?, flags, packet FROM outgoing WHERE message_id = ?",
+                        (queue, 2 * expires - sent_time, message_id),
                     )
                     database.execute("DELETE FROM outgoing WHERE message_id = ?", (message_id,))
                     self._note_removed(queue, number)

@@ -53,8 +53,8 @@ def bridge(folder: Path, direction: str, *arguments: str, broker_port: int, port
         yield
 
 
-def until(condition: Callable[[], object]) -> None:
-    end = time.monotonic() + DEADLINE
+def until(condition: Callable[[], object], seconds: float = DEADLINE) -> None:
+    end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.05)
@@ -128,5 +128,5 @@ def test_bridges_that_are_killed(tmp_path: Path, kills: int) -> None:
                     time.sleep(0.5 + chance.random())
                 else:
                     assert sender.wait(120) == 0
-                    until(lambda: file.exists() and len(file.read_bytes().splitlines()) >= count)
+                    until(lambda: file.exists() and len(file.read_bytes().splitlines()) >= count, 120)
     assert [json.loads(line)["body_text"] for line in file.read_text().splitlines()] == [str(n) for n in range(count)]
