@@ -11,7 +11,8 @@ from pathlib import Path
 from uuid import UUID
 
 from msmqwire.capture import ALL_TABLES, CAPTURE
-from msmqwire.columns.schema import FAULT, GUID, Column, DataType, ListOf, StructOf, Table
+from msmqwire.columns.fields import Rule, Violations
+from msmqwire.columns.schema import FAULT, GUID, Column, DataType, FaultRule, ListOf, StructOf, Table
 from msmqwire.discovery import client as discovery
 from msmqwire.formatname.schema import FORMAT_NAMES
 from msmqwire.insight.query_files import SECTIONS, VIEW_FILES, Query
@@ -21,7 +22,6 @@ from msmqwire.insight.tables import NAMES, VIEWS, columns_of
 from msmqwire.mqqb import _packet
 from msmqwire.mqqb._packet import READABLE, SESSION_READABLE
 from msmqwire.mqqb.groups import GROUPS, MESSAGE_DEFAULTS, NAMED, SESSION_DEFAULTS
-from msmqwire.mqqb.rules import RULES
 from msmqwire.mqqb.schema import MESSAGES, SESSIONS
 from msmqwire.session import sequences
 from msmqwire.session import transitions as session
@@ -64,15 +64,28 @@ A column is null where the packet lacks the field: `batch.is_valid("column")` is
 [`incomplete`](captures.md#packets-that-lost-bytes), also the columns of the fields before it.
 """
 
-AFTERWORD = """\
-## Codes of faults
+FAULTS_BEGIN = """\
+## Faults
 
-The `code` of a fault is one of these, in every table; `field` names the part of the packet by its name in the
-specification, `offset` is in bytes from the start of the payload. `value` is the number that was read and `needed` the
-one that was needed, null where there is none. [Packets](packets.md) lists the fields of each.
+A payload that cannot be decoded has a fault. The `code` is one of these, in every table; `field` names the part of the
+packet by its name in the specification, `offset` is in bytes from the start of the payload. `value` is the number that
+was read and `needed` the one that was needed, null where there is none.
 
-| code | meaning |
+| Code | Meaning |
 |---|---|
+"""
+
+FAULTS_END = """
+Fields are read in the order of the wire, each check is made when its field is read, and the first fault wins. It is at
+the start of the field unless the row says another place; `Field[k]` is entry *k* of a field. `incomplete` takes the
+place of `truncated` where the [capture lacks](captures.md#packets-that-lost-bytes) the bytes.
+"""
+
+VIOLATIONS_BEGIN = """\
+## Violations
+
+A packet that decodes but breaks a rule of the specification has a violation. Strict decoding makes some violations
+faults, with this code, and accepts the others.
 """
 
 
@@ -118,11 +131,6 @@ def table(schema: Table) -> Iterator[str]:
     for column in schema.all_columns:
         types = f"{in_numpy(column.type)} | {in_arrow(column.type)} | {in_spark(column)}"
         yield f"| `{column.name}` | {types} | {column.meaning} |"
-    if schema.violations is not None:
-        yield ""
-        yield "| violation | rule that is broken |"
-        yield "|---|---|"
-        yield from (f"| `{name}` | {rule} |" for name, rule in schema.rules)
     if schema.fields:
         yield ""
         yield "Fields that a fault can name: " + ", ".join(f"`{name}`" for name in schema.fields) + "."
@@ -246,15 +254,47 @@ def filled(page: str, name: str, lines: Iterable[str]) -> str:
     return before + begin + "\n".join(["", *lines, "", ""]) + end + after
 
 
-def rules(tables: Iterable[Table]) -> Iterator[str]:
-    """The rules of message packets, as a table."""
-    shown = {name: [table.name for table in tables if name in table.violation_names] for name in RULES}
-    yield "| Name | Tables | Field | Requirement | Section | Strict decoding |"
-    yield "|---|---|---|---|---|---|"
-    for name, rule in RULES.items():
-        field = f"`{rule.field}`"
-        cells = (f"`{name}`", ", ".join(shown[name]), field, rule.requirement, rule.section, rule.strict or "accepted")
-        yield f"| {' | '.join(cells)} |"
+def fault_rules(names: str, rules: Iterable[FaultRule]) -> Iterator[str]:
+    """Section of the faults of one table, or of tables that share them."""
+    yield from (f"### Faults of {names}", "", "| Code | Field | When |", "|---|---|---|")
+    for rule in rules:
+        codes, fields = (re.sub(r"[\w.]+", r"`\g<0>`", each) for each in (rule.codes, rule.fields))
+        yield f"| {codes} | {fields or 'any'} | {rule.condition} |"
+    yield ""
+
+
+def violations(names: str, tables: Iterable[Table]) -> Iterator[str]:
+    """Section of the violations of one table, or of tables that share some."""
+    owners: dict[str, list[str]] = {}
+    rules: dict[str, Rule] = {}
+    for each in tables:
+        for name, flag in zip(each.violation_names, each.violations or (), strict=True):
+            assert isinstance(flag, Violations)
+            rules[name] = flag.rule
+            owners.setdefault(name, []).append(each.name)
+    several = any(len(found) > 1 for found in owners.values())
+    heads = ["Name", *["Tables"] * several, "Field", "Requirement", "Section", "Strict decoding"]
+    yield from (f"### Violations of {names}", "", f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}")
+    for name, rule in rules.items():
+        shown = [f"`{name}`", *[", ".join(owners[name])] * several, f"`{rule.field}`", rule.requirement, rule.section]
+        yield f"| {' | '.join(shown)} | {rule.strict or 'accepted'} |"
+    yield ""
+
+
+def faults_and_violations() -> Iterator[str]:
+    """The sections of all faults and violations."""
+    yield FAULTS_BEGIN + "\n".join(f"| `{code}` | {meaning} |" for code, meaning in FAULTS.items())
+    yield FAULTS_END
+    groups: dict[tuple[FaultRule, ...], list[Table]] = {}
+    for each in (*(kind.table for kind in ALL_TABLES.values()), FORMAT_NAMES):
+        groups.setdefault(each.faults, []).append(each)
+    named = [(" and ".join(each.name for each in tables), rules, tables) for rules, tables in groups.items() if rules]
+    for names, rules, _ in named:
+        yield from fault_rules(names, rules)
+    yield VIOLATIONS_BEGIN
+    for names, _, tables in named:
+        if tables[0].violations is not None:
+            yield from violations(names, tables)
 
 
 def queries(heads: str, files: Iterable[Query]) -> Iterator[str]:
@@ -479,12 +519,10 @@ def pages() -> dict[Path, str]:
         *table(CAPTURE),
         *(line for kind in ALL_TABLES.values() for line in table(kind.table)),
         *table(FORMAT_NAMES),
-        AFTERWORD,
+        *faults_and_violations(),
     ]
-    # After the table's header
-    lines[-1] += "\n".join(f"| `{code}` | {meaning} |" for code, meaning in FAULTS.items())
     stub = column_names((CAPTURE, *(kind.table for kind in ALL_TABLES.values()), FORMAT_NAMES))
-    messages, conformance = HERE / "packets.md", HERE / "conformance.md"
+    conformance = HERE / "conformance.md"
     conforming = filled(conformance.read_text("utf-8"), "requirements", requirements(MUSTS))
     rules_of_client = [*state_diagram(discovery_arrows(), "idle"), "", *transition_tables(discovery.TRANSITIONS)]
     readme = HERE.parent / "README.md"
@@ -497,7 +535,7 @@ def pages() -> dict[Path, str]:
         readme: filled(readme.read_text("utf-8"), "figures", speed(performance)),
         PACKAGE / "columns" / "names.pyi": "\n".join(stub) + "\n",
         PACKAGE / "mqqb" / "_packet.pyi": "\n".join(packet_classes()) + "\n",
-        HERE / "tables.md": "\n".join(lines) + "\n",
+        HERE / "tables.md": "\n".join(lines),
         HERE / "architecture.md": filled((HERE / "architecture.md").read_text("utf-8"), "layers", layers()),
         HERE / "discovery.md": filled(
             (HERE / "discovery.md").read_text("utf-8"), "rules of the client", rules_of_client
@@ -508,7 +546,6 @@ def pages() -> dict[Path, str]:
             sequence_transitions(),
         ),
         insight: filled(answers, "columns of queries", query_columns()),
-        messages: filled(messages.read_text("utf-8"), "rules", rules((MESSAGES, SESSIONS))),
         conformance: filled(conforming, "statements on sessions", statements(STATEMENTS, "QS-")),
     }
 

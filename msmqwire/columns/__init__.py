@@ -4,7 +4,7 @@ from msmqwire.columns._batch import Batch
 from msmqwire.columns._buffer import Buffer, allocated_bytes
 from msmqwire.columns._packet import WirePacket
 from msmqwire.columns._payloads import UNFRAMED_BIT, Payloads
-from msmqwire.columns.schema import Column, DataType, GuidForm, GuidOrder, Table, Values
+from msmqwire.columns.schema import Column, DataType, FaultRule, GuidForm, GuidOrder, Table, Values
 from msmqwire.columns.views import AsciiColumn, BytesColumn, FaultEntry, ListColumn, TextColumn, Utf8Column
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "Column",
     "DataType",
     "FaultEntry",
+    "FaultRule",
     "GuidForm",
     "GuidOrder",
     "ListColumn",

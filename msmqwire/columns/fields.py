@@ -28,6 +28,7 @@ from msmqwire.columns.schema import (
     UINT64,
     Column,
     DataType,
+    FaultRule,
     ListOf,
     Table,
 )
@@ -315,6 +316,7 @@ def packet_table(
     headers: tuple[Header, ...],
     fields: tuple[str, ...],
     violations: type[Violations],
+    faults: tuple[FaultRule, ...],
     kept: tuple[str, ...] = (),
 ) -> Table:
     """The table of the columns of packets; ``kept`` are bits of the presence that no column has."""
@@ -323,7 +325,7 @@ def packet_table(
     names = (*enumerated(bit for _, bit in sorted(rows, key=lambda pair: pair[0].derived)), *kept)
     bits = {name: 2 << i for i, name in enumerate(names)}  # above DECODED of columns/_batch.pxd
     columns = tuple([replace(column, presence=bits.get(bit, 0)) for column, bit in rows])
-    return Table(name, section, columns, fields, violations, rules_of(violations), headers, bits)
+    return Table(name, section, columns, fields, violations, rules_of(violations), headers, bits, faults)
 
 
 def rules_of(violations: type[Violations]) -> tuple[tuple[str, str], ...]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
 from enum import IntFlag
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
 
@@ -402,6 +402,14 @@ def present(presence: int, *columns: Column) -> tuple[Column, ...]:
     return tuple([column if column.presence else replace(column, presence=presence) for column in columns])
 
 
+class FaultRule(NamedTuple):
+    """A condition under which fields have a fault; codes and fields are separated by commas, no field is any field."""
+
+    codes: str
+    fields: str
+    condition: str
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Table:
     """The columns of one table, in order, and the names its faults and violations use.
@@ -420,6 +428,8 @@ class Table:
         The bits of the ``violations`` column; None for a table without violations (capture columns, format names).
     rules : tuple of (str, str)
         Each violation and the rule that it breaks, with its section.
+    faults : tuple of FaultRule
+        When which field has which fault, in the order of the checks.
     headers : tuple of Header
         The fields of packets that the columns are made of; empty for a table of something else.
     presence_bits : dict of str to int
@@ -437,6 +447,7 @@ class Table:
     rules: tuple[tuple[str, str], ...] = ()
     headers: tuple[Any, ...] = ()
     presence_bits: dict[str, int] = field(default_factory=dict)
+    faults: tuple[FaultRule, ...] = ()
     codec: dict[str, Callable[..., Any]] = field(default_factory=dict, init=False)
 
     def __repr__(self) -> str:

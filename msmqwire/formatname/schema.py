@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from enum import IntEnum
 from typing import Literal
 
-from msmqwire.columns.schema import ASCII, GUID, UINT16, UINT32, Column, Enumeration, ListOf, Table
+from msmqwire.columns.schema import ASCII, GUID, UINT16, UINT32, Column, Enumeration, FaultRule, ListOf, Table
 from msmqwire.formatname._kernel import Expected, Field, NameKind, NameProtocol, NameQueueType, NameSuffix, Presence
 
 ProtocolName = Literal["tcp", "os", "ipx", "spx", "http", "https"]
@@ -89,4 +89,13 @@ FORMAT_NAMES = Table(
         Column("elements", ListOf(ASCII, SMALLEST_ELEMENT), "multiple-element name: its names", Presence.HAS_ELEMENTS),
     ),
     fields=FIELDS,
+    faults=(
+        FaultRule("truncated", "", "the text is truncated; at its end"),
+        FaultRule("bad_type", "", "not a keyword or not a protocol; or a machine name in a list"),
+        FaultRule("bad_text", "", "a character that the grammar does not allow here"),
+        FaultRule(
+            "bad_value", "", "a number out of range, not an IP address, or a journal or dead-letter queue in a list"
+        ),
+        FaultRule("too_large", "", "more characters than the rule allows"),
+    ),
 )

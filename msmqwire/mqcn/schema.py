@@ -11,7 +11,19 @@ from operator import or_
 from typing import Any, get_args
 
 from msmqwire.columns.fields import SIZES, Header, Violations, WireField, fault_names, packet_table
-from msmqwire.columns.schema import BYTES, GUID, INT64, TEXT, UINT8, UINT32, Column, Enumeration, ListOf, StructOf
+from msmqwire.columns.schema import (
+    BYTES,
+    GUID,
+    INT64,
+    TEXT,
+    UINT8,
+    UINT32,
+    Column,
+    Enumeration,
+    FaultRule,
+    ListOf,
+    StructOf,
+)
 from msmqwire.mqcn.property_sets import PROPERTY_SETS, SENT
 from msmqwire.mqcn.values import Object, Operation
 from msmqwire.properties.table import KINDS, NUMBERED, by_name
@@ -198,7 +210,24 @@ HEADER_SIZE = HEADERS[0].size
 #: Enumerations of kernels.
 CODES = {"Operation": OPERATIONS, "Object": ("no_object", *OBJECTS)}
 NUMBERS = {"PropertySet": PROPERTY_SETS}
-NOTIFICATIONS = packet_table("notifications", "[MS-MQCN] 2.2.4", HEADERS, FIELDS, Violation)
+FAULT_RULES = (
+    FaultRule("truncated", "", "the message ends inside the field"),
+    FaultRule("bad_version", "Version", "neither 1 nor 2"),
+    FaultRule("bad_count", "NumberOfUpdateNotifications", "not 1, in version 2"),
+    FaultRule("bad_command", "Command", "above 2"),
+    FaultRule("bad_use_guid", "UseGuid", "above 1"),
+    FaultRule("bad_terminator", "PathName, PropertyValue", "a text without its U+0000"),
+    FaultRule(
+        "unknown_property", "PropertyId", "not a PROPID of [MS-MQMQ] 2.3, or 1 to 27, which have two meanings each"
+    ),
+    FaultRule("bad_count", "PropertyValue", "a blob or vector with a count that exceeds the bytes left"),
+    FaultRule(
+        "bad_text",
+        "NotificationBody, Event, ObjectGuid, DomainController",
+        "version 2: text that does not match the grammar of 2.2.5; at the code unit",
+    ),
+)
+NOTIFICATIONS = packet_table("notifications", "[MS-MQCN] 2.2.4", HEADERS, FIELDS, Violation, FAULT_RULES)
 
 
 def begins_message(row: Mapping[str, Any]) -> bool:

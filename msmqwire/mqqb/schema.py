@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from msmqwire.columns.fields import fault_names, packet_table
+from msmqwire.mqqb.faults import FAULT_RULES
 from msmqwire.mqqb.message.schema import KINDS, MESSAGE_HEADERS, NOTIFICATION_FORMS
 from msmqwire.mqqb.rules import SessionViolation, Violation
 from msmqwire.mqqb.session.schema import SESSION_HEADERS, SESSION_KINDS
@@ -21,5 +22,5 @@ CODES = {"MessageKind": KINDS, "SessionKind": SESSION_KINDS, "NotificationForm":
 #: RQ is not 0; without HAS_RESPONSE, the queue is on an unknown host.
 _KEPT = ("HAS_RESPONSE_CODE",)
 
-MESSAGES = packet_table("messages", "[MS-MQMQ] 2.2.20", MESSAGE_HEADERS, FIELDS, Violation, _KEPT)
-SESSIONS = packet_table("sessions", "[MS-MQQB] 2.2", SESSION_HEADERS, FIELDS, SessionViolation)
+MESSAGES = packet_table("messages", "[MS-MQMQ] 2.2.20", MESSAGE_HEADERS, FIELDS, Violation, FAULT_RULES, _KEPT)
+SESSIONS = packet_table("sessions", "[MS-MQQB] 2.2", SESSION_HEADERS, FIELDS, SessionViolation, FAULT_RULES)

@@ -6,7 +6,19 @@
 from __future__ import annotations
 
 from msmqwire.columns.fields import Header, Violations, WireField, fault_names, packet_table
-from msmqwire.columns.schema import BOOL, BYTES, GUID, TEXT, UINT8, UINT32, Column, Enumeration, ListOf, StructOf
+from msmqwire.columns.schema import (
+    BOOL,
+    BYTES,
+    GUID,
+    TEXT,
+    UINT8,
+    UINT32,
+    Column,
+    Enumeration,
+    FaultRule,
+    ListOf,
+    StructOf,
+)
 
 TRANSPORTS = ("unknown", "udp", "ipx")
 
@@ -136,7 +148,29 @@ HEADERS = (
 )  # fmt: skip
 
 FIELDS = fault_names(HEADERS)
-TOPOLOGY = packet_table("topology", "[MS-MQSD] 2.2", HEADERS, FIELDS, Violation)
+FAULT_RULES = (
+    FaultRule("truncated", "", "the payload ends inside the field"),
+    FaultRule("bad_type", "Type", "neither 1 (request) nor 2 (reply)"),
+    FaultRule(
+        "bad_count",
+        "IPXNetworkCount",
+        f"not 1 to {MAX_NETWORKS}, in a request of 60 bytes or more that is not known to be from UDP",
+    ),
+    FaultRule("bad_count", "ConnectedNetworkCount", f"not 1 to {MAX_NETWORKS}"),
+    FaultRule(
+        "bad_size",
+        "DirectoryServiceServerSize",
+        f"odd, or 2, 4 or 6: the smallest array takes {SMALLEST_SERVER_ARRAY} bytes",
+    ),
+    FaultRule("bad_flag", "DirectoryServiceServerArray", "a flag of an entry is neither `0` nor `1`; at the flag"),
+    FaultRule("bad_name", "DirectoryServiceServerArray", "the name of an entry is empty; at the name"),
+    FaultRule(
+        "bad_terminator",
+        "DirectoryServiceServerArray",
+        "a U+0000 before the end, or none at the end; at that code unit, or the end of the array",
+    ),
+)
+TOPOLOGY = packet_table("topology", "[MS-MQSD] 2.2", HEADERS, FIELDS, Violation, FAULT_RULES)
 
 
 _HEADER, _REQUEST, _REPLY, _SITE, _TRAILING = HEADERS
