@@ -28,7 +28,7 @@ from msmqwire.capture.tcp._packets import PACKET_KINDS
 from msmqwire.capture.unrecognized import CAPTURED_MESSAGES, UNRECOGNIZED, unrecognized_columns
 from msmqwire.columns import Batch, Payloads, Table
 from msmqwire.columns._batch import concat_columns, take_rows
-from msmqwire.columns.schema import GuidForm
+from msmqwire.columns.schema import FORMER_NAMES, GuidForm, current_names
 from msmqwire.notification import judgement
 from msmqwire.notification.schema import CAPTURED_NOTIFICATIONS
 from msmqwire.wire._transport import Transport
@@ -116,6 +116,16 @@ def table_columns(name: str) -> tuple[str, ...]:
     return (*CAPTURE.names, *table_kind(name).table.names)
 
 
+def requested_names(name: str, columns: Iterable[str]) -> tuple[str, ...]:
+    """Return the names of the requested columns of a table and of its capture, in the given order."""
+    return current_names(name, current_names(CAPTURE.name, (columns,) if isinstance(columns, str) else columns))
+
+
+def former_names(name: str) -> dict[str, str]:
+    """The former names of columns of a table that is read from captures, and their names now."""
+    return {**FORMER_NAMES.get(CAPTURE.name, {}), **FORMER_NAMES.get(name, {})}
+
+
 def _ports_of(name: str, options: ReadOptions, tables: Collection[str]) -> dict[str, frozenset[int]]:
     """Return the ports to read for a table: the ports in the options, for the transports of the table."""
     own = table_kind(name).ports
@@ -156,7 +166,7 @@ def table_options(
 
 def _split(name: str, columns: Iterable[str] | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the requested columns in the order of the table: first of the capture, then of the protocol."""
-    return _columns(name, None if columns is None else (columns,) if isinstance(columns, str) else tuple(columns))
+    return _columns(name, None if columns is None else requested_names(name, columns))
 
 
 @lru_cache(maxsize=64)

@@ -14,7 +14,16 @@ from msmqwire.capture.files.sources import Source
 from msmqwire.capture.options import ReadKeywords, ReadOptions, options_of
 from msmqwire.capture.ordered_calls import OrderedCalls
 from msmqwire.capture.reader import ArrowReader, Capture, ClosingIterator
-from msmqwire.capture.table_rows import ALL_TABLES, TABLES, UDP, TableRows, rows_of_tables, table_kind, table_options
+from msmqwire.capture.table_rows import (
+    ALL_TABLES,
+    TABLES,
+    UDP,
+    TableRows,
+    requested_names,
+    rows_of_tables,
+    table_kind,
+    table_options,
+)
 from msmqwire.capture.tcp._streams import packet_kinds
 from msmqwire.errors import require
 
@@ -156,7 +165,7 @@ class TableReader(ArrowReader):
         (self._table,) = reader.tables.values()
         self._names = self._table.schema.names
         if not (columns is None or isinstance(columns, Set)):
-            self._names = list(dict.fromkeys(columns))
+            self._names = list(dict.fromkeys(requested_names(self._table.name, columns)))
         self._is_in_order = self._names == self._table.schema.names
         self.schema = self._ordered_schema()
         self.faults = self._table.faults

@@ -40,6 +40,7 @@ import os
 import shlex
 import signal
 import sys
+import warnings
 from collections.abc import Iterable, Sequence
 from importlib import import_module
 from typing import Any, NoReturn
@@ -138,7 +139,8 @@ def _run(given: Sequence[str]) -> int:
     except SystemExit:  # after help
         _flush_standard_output()
         raise
-    with signals.raised():
+    with signals.raised(), warnings.catch_warnings():
+        warnings.showwarning = lambda message, *_, **__: say(f"msmqwire: {message}")
         status: int = options.run(options)
         _flush_standard_output()
         return status

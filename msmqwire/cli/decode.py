@@ -220,7 +220,8 @@ def _tables(options: argparse.Namespace, format: str, condition: Condition | Non
     if options.table and format in ONE_TABLE and (ALL in named or len(set(named)) > 1):
         raise CommandError(f"--table {','.join(named)}: {format} holds one table; name it: {known}")
     tables = [table for table in ALL_TABLES if table in named or (ALL in named and table in TABLES)]
-    for name in options.columns or ():
+    for place, name in enumerate(options.columns or ()):
+        options.columns[place] = name = _current_name(name, tables)
         if not any(name in _all_columns(table) for table in tables):
             raise CommandError(f"--columns {name}: no such column{_like(name, tables)}")
     if options.columns:
@@ -231,6 +232,15 @@ def _tables(options: argparse.Namespace, format: str, condition: Condition | Non
     if not found:
         raise CommandError(f"{_chosen_by(options)}: {', '.join(tables)} lacks columns of the condition")
     return found
+
+
+def _current_name(column: str, tables: Sequence[str]) -> str:
+    """The name of a column, which may be given by a former name that no column of the tables has now."""
+    from msmqwire.capture.table_rows import requested_names
+
+    if any(column in _all_columns(table) for table in tables):
+        return column
+    return next((found for table in tables for found in requested_names(table, [column]) if found != column), column)
 
 
 def _all_columns(table: str) -> tuple[str, ...]:

@@ -32,7 +32,7 @@ from msmqwire.columns.fields import bytes_needed
 from msmqwire.columns.data_frames import pandas_frame, polars_frame, python_rows
 from msmqwire.columns.display import SHOWN_ROWS, html_table, names_shown
 from msmqwire.columns.schema import (
-    ADDRESS, ASCII, BOOL, BYTES, FORMAT_NAME, GUID, TEXT, UTF8, Enumeration, Flags, ListOf, StructOf
+    ADDRESS, ASCII, BOOL, BYTES, FORMAT_NAME, GUID, TEXT, UTF8, Enumeration, Flags, ListOf, StructOf, current_names
 )
 from msmqwire.columns.views import (
     FAULT_DTYPE, RELEASED, SPAN_DTYPE, Contents, FaultEntry, ListColumn, TextColumn, Utf8Column
@@ -188,6 +188,7 @@ cdef class Batch:
         """
         if not isinstance(name, str):
             raise TypeError(f"a Batch is indexed by the name of a column, not by {type(name).__name__}")
+        (name,) = current_names(self.table.name, (name,))
         for column in self.table.all_columns:
             if column.name == name:
                 break
@@ -218,6 +219,7 @@ cdef class Batch:
             self.derive_presence(bit)
             return presence_of(self) & bit != 0
         (column,) = self.table.select([name])
+        name = column.name
         if name == "fault":
             present = np.zeros(self.length, bool)
             present[self.faults["row"]] = True
@@ -321,10 +323,10 @@ cdef class Batch:
 
     cdef dict names_by_number(self, str name):
         """The names of an enumeration by their numbers; None for another column."""
-        type_ = self.column(name).type
-        if not isinstance(type_, Enumeration):
+        column = self.column(name)
+        if not isinstance(column.type, Enumeration):
             return None
-        return dict(enumerate(self.own_names[name])) if name in self.own_names else type_.by_number
+        return dict(enumerate(self.own_names[column.name])) if column.name in self.own_names else column.type.by_number
 
     @property
     def faults(self) -> NDArray[np.void]:

@@ -6,6 +6,7 @@ tables are read off it; nothing else lists columns.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
 from enum import IntFlag
@@ -402,6 +403,24 @@ def present(presence: int, *columns: Column) -> tuple[Column, ...]:
     return tuple([column if column.presence else replace(column, presence=presence) for column in columns])
 
 
+#: The former names of columns and their names now, by table. Requests for a column may use its former name for one
+#: release: delete it after that.
+FORMER_NAMES: dict[str, dict[str, str]] = {}
+
+
+def current_names(table: str, names: Iterable[str]) -> tuple[str, ...]:
+    """Return the names of columns, with a warning for each that is a former name."""
+    former = FORMER_NAMES.get(table, {})
+    found = tuple(names)
+    for name in former.keys() & set(found):
+        warnings.warn(
+            f"column {name!r} of {table} is now called {former[name]!r}; the next release refuses the former name",
+            FutureWarning,
+            stacklevel=3,
+        )
+    return tuple([former.get(name, name) for name in found]) if former else found
+
+
 class FaultRule(NamedTuple):
     """A condition under which fields have a fault; codes and fields are separated by commas, no field is any field."""
 
@@ -497,7 +516,9 @@ class Table:
         ValueError
             A name is not a column of this table.
         """
-        return _select(self, None if names is None else (names,) if isinstance(names, str) else tuple(names))
+        if names is None:
+            return _select(self, None)
+        return _select(self, current_names(self.name, (names,) if isinstance(names, str) else names))
 
     def ordered(self, names: Iterable[str] | None) -> tuple[Column, ...]:
         """The columns called ``names``, in this order; for a set and for None, in the table's order.
@@ -509,7 +530,7 @@ class Table:
         """
         if names is None or isinstance(names, Set | str):
             return self.select(names)
-        return _ordered(self, tuple(names))
+        return _ordered(self, current_names(self.name, names))
 
     def arrow_schema(
         self, names: Iterable[str] | None = None, *, guid: GuidForm = "binary", dictionaries: bool = True

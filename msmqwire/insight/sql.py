@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from msmqwire.capture import ALL_TABLES, ReadOptions, arrow_schema, read_tables, table_columns
 from msmqwire.capture.options import ReadKeywords, options_of
+from msmqwire.capture.table_rows import former_names, requested_names
 from msmqwire.columns.plain import plain
 from msmqwire.insight.database import MEMORY, Database, Name, QueryError, SqlError, Statement, parse, table_names
 
@@ -87,7 +88,7 @@ class Connection:
         wanted = {name: _columns_named(parsed, name) for name in ALL_TABLES if name in names}
         if not wanted:
             return
-        columns = {name: tuple(_needed(chosen)) for name, chosen in wanted.items()}
+        columns = {name: tuple(_needed(name, chosen)) for name, chosen in wanted.items()}
         reader = read_tables(self._source, columns, options_of(self._options, {"columns": columns}))
         self.readers.append(reader)
         schemas = {name: _schema(name, chosen) for name, chosen in wanted.items()}
@@ -95,7 +96,7 @@ class Connection:
             # Rows are used as they are read
             ((name, schema),) = schemas.items()
             connection.register(
-                name, pa.RecordBatchReader.from_batches(schema, (_shown(batch, schema) for _, batch in reader))
+                name, pa.RecordBatchReader.from_batches(schema, (_shown(name, batch, schema) for _, batch in reader))
             )
             return
         for name, schema in schemas.items():
@@ -104,7 +105,7 @@ class Connection:
             connection.execute(f"CREATE TABLE {name} AS FROM rows_of_captures").fetchall()
             self._stored.add(name)
         for name, batch in reader:
-            connection.register("rows_of_captures", pa.Table.from_batches([_shown(batch, schemas[name])]))
+            connection.register("rows_of_captures", pa.Table.from_batches([_shown(name, batch, schemas[name])]))
             connection.execute(f"INSERT INTO {name} FROM rows_of_captures").fetchall()
         connection.unregister("rows_of_captures")
 
@@ -163,9 +164,8 @@ def _unknown(text: str) -> Statement:
 def _columns_named(statement: Statement, table: str) -> tuple[str, ...]:
     """The columns of a table that a statement names; one for a statement that counts rows."""
     known = _columns_of(table)
-    if table in statement.stars:
-        return known
-    return tuple(name for name in known if name in statement.columns) or ("frame",)
+    named = statement.columns.union(known) if table in statement.stars else statement.columns
+    return tuple(name for name in (*known, *former_names(table)) if name in named) or ("frame",)
 
 
 def _columns_of(table: str) -> tuple[str, ...]:
@@ -175,14 +175,15 @@ def _columns_of(table: str) -> tuple[str, ...]:
     )
 
 
-def _needed(columns: Iterable[str]) -> set[str]:
+def _needed(table: str, columns: Iterable[str]) -> set[str]:
     """The columns to read of captures."""
-    return {"time" if name == _NANOSECONDS else name for name in columns}
+    return {"time" if name == _NANOSECONDS else name for name in requested_names(table, columns)}
 
 
 def _schema(table: str, columns: tuple[str, ...]) -> pa.Schema:
-    known = {field.name: field for field in arrow_schema(table, _needed(columns), guid="text", dictionaries=False)}
-    known[_NANOSECONDS] = pa.field(_NANOSECONDS, pa.int64())
+    needed = arrow_schema(table, _needed(table, columns), guid="text", dictionaries=False)
+    known = {field.name: field for field in needed} | {_NANOSECONDS: pa.field(_NANOSECONDS, pa.int64())}
+    known |= {former: known[name].with_name(former) for former, name in former_names(table).items() if name in known}
     return pa.schema(
         [
             known[name].with_type(_MICROSECONDS) if pa.types.is_timestamp(known[name].type) else known[name]
@@ -191,13 +192,14 @@ def _schema(table: str, columns: tuple[str, ...]) -> pa.Schema:
     )
 
 
-def _shown(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+def _shown(table: str, batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """The columns of a schema from rows of captures."""
+    former = former_names(table)
 
     def column(field: pa.Field[Any]) -> Any:
         if field.name == _NANOSECONDS:
             return plain(batch.column("time")).cast(pa.int64())
-        found = batch.column(field.name)
+        found = batch.column(former.get(field.name, field.name))
         return found.cast(field.type, safe=False) if pa.types.is_timestamp(field.type) else found
 
     return pa.RecordBatch.from_arrays([column(field) for field in schema], schema=schema)
@@ -307,18 +309,24 @@ class Condition:
         self._identified = _IDENTIFIER in words
         if self._identified:
             words = words | _IDENTIFYING
-        words = _needed(words)
-        named = {name for table in ALL_TABLES for name in table_columns(table) if name in words}
-        self.tables = tuple(table for table in ALL_TABLES if named <= set(table_columns(table)))
+        if _NANOSECONDS in words:
+            words = words | {"time"}
+        known = {table: words & {*table_columns(table), *former_names(table)} for table in ALL_TABLES}
+        named = set().union(*known.values())
+        self.tables = tuple(table for table in ALL_TABLES if named == known[table])
         if not self.tables:
             raise SqlError(f"no table has all of these columns: {', '.join(sorted(named))}")
         self._columns = frozenset(named)
+        self._former = {
+            former: name for table in self.tables for former, name in former_names(table).items() if former in named
+        }
         self._database = Database()
         self._checked: pa.Schema | None = None
 
     def columns(self, table: str) -> tuple[str, ...]:
         """The columns of a table that the condition needs."""
-        return tuple(name for name in table_columns(table) if name in self._columns)
+        needed = requested_names(table, self._columns)
+        return tuple(name for name in table_columns(table) if name in needed)
 
     def check(self, schema: pa.Schema) -> None:
         """Refuse a condition that DuckDB cannot judge on single rows of a schema, as with an aggregate.
@@ -329,7 +337,7 @@ class Condition:
         """
         (empty,) = schema.empty_table().to_batches() or [pa.RecordBatch.from_pylist([], schema)]
         known = self._known(empty)
-        self._found(f"SELECT 1 FROM {rows_without_case('rows', known.schema)} WHERE ({self.text}\n)", known)
+        self._found(f"SELECT 1 FROM {self._rows(known.schema)} WHERE ({self.text}\n)", known)
         self._checked = schema
 
     def rows(self, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -345,9 +353,15 @@ class Condition:
         if not batch.num_rows:
             return batch
         known = self._known(batch)
-        rows = rows_without_case("rows", known.schema)
+        rows = self._rows(known.schema)
         mask = self._found(f"SELECT CAST(({self.text}\n) AS BOOLEAN) AS found FROM {rows}", known)["found"]
         return batch.filter(mask.combine_chunks(), null_selection_behavior="drop")
+
+    def _rows(self, schema: pa.Schema) -> str:
+        """What stands after FROM: the rows, also with the former names of columns that the condition has."""
+        rows = rows_without_case("rows", schema)
+        former = "".join(f', "{name}" AS "{former}"' for former, name in self._former.items() if name in schema.names)
+        return f"(SELECT *{former} FROM {rows})" if former else rows
 
     def _known(self, batch: pa.RecordBatch) -> pa.Table:
         """The rows with times in microseconds, and the columns that a condition may name beside those of its table."""
