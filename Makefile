@@ -81,6 +81,7 @@ workflows:
 style:
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
+	$(PY) -m ruff format --check --line-length 80 *.md docs/*.md examples/*.md
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" cython-lint msmqwire
 
 types:

@@ -17,7 +17,7 @@ from pytest_benchmark.fixture import BenchmarkFixture
 
 from benchmarks.comparison import OURS
 from benchmarks.ratios import Contender, measure
-from benchmarks.report import WIDTH, Report
+from benchmarks.report import Report
 from benchmarks.scale import Scale
 from msmqwire.directory import Equal, MemoryDirectory, QueueManager
 
@@ -98,6 +98,6 @@ def _report(report: Report, scale: Scale, title: str, contenders: list[Contender
     rounds = measure(contenders, scale.slow_rounds, least=3, seconds=scale.seconds)
     report.section(title)
     report.heading("times slower", "object")
-    report.lines.append(f"  {first.name:{WIDTH}} {1e9 * rounds.per_packet(first.name):10,.0f}")
+    report.line(first.name, f"{1e9 * rounds.per_packet(first.name):12,.0f}")
     for other in others:
         report.against(rounds, first.name, other.name)

@@ -80,7 +80,7 @@ def test_apply_updates(benchmark: BenchmarkFixture, scale: Scale, report: Report
     rounds = measure([Contender(OURS, lambda: apply(ours, bodies), updates)], scale.slow_rounds)
     report.section(f"Apply {updates:,} updates to {QUEUES:,} queues, 1-3 a message")
     rate = 1 / rounds.per_packet(OURS)
-    report.figure("updates a second", f"{rate:,.0f}  target {TARGET.verdict(rate) if report.judge else TARGET}")
+    report.figure("updates a second", f"{rate:,.0f} target {TARGET.verdict(rate) if report.judge else TARGET}")
     benchmark.extra_info["updates a second"] = round(rate)
     benchmark.pedantic(apply, args=(ours, bodies), rounds=1, iterations=1)
 

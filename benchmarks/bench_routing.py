@@ -12,7 +12,7 @@ from pytest_benchmark.fixture import BenchmarkFixture
 
 from benchmarks.comparison import OURS
 from benchmarks.ratios import Contender, measure
-from benchmarks.report import WIDTH, Report, Target
+from benchmarks.report import Report, Target
 from benchmarks.routes import Routes, read_arcs, routes, search, search_by_guid, table_of
 from benchmarks.scale import Scale
 from msmqwire.routing import QUERY_INTERVAL, Router, RoutingTable, SiteGraph
@@ -106,7 +106,7 @@ def ratios(
     rounds = measure(contenders, scale.slow_rounds, least=3, seconds=scale.seconds)
     report.section(title)
     report.heading("times slower", what)
-    report.lines.append(f"  {first.name:{WIDTH}} {1e9 * rounds.per_packet(first.name):10,.0f}")
+    report.line(first.name, f"{1e9 * rounds.per_packet(first.name):12,.0f}")
     found = {}
     for other in others:
         wanted = target if other is others[0] else None

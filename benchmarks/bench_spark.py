@@ -211,7 +211,7 @@ def test_pipeline(
         (MANY, "ms a capture", Target(3.0, at_most=True)),
     ):
         cost = rounds.per_packet(name) * (1e6 if unit == "us a row" else 1e3)
-        report.figure(name, f"{cost:.2f} {unit}  {target.verdict(cost) if report.judge else target}")
+        report.figure(name, f"{cost:.2f} {unit} {target.verdict(cost) if report.judge else target}")
         benchmark.extra_info[f"{name}, {unit}"] = cost
     report.heading("times dearer", "row")
     ratio, target = rounds.times_faster(MIXED_ALONE, MIXED), Target(1.3, at_most=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 import re
+import textwrap
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,7 +12,8 @@ import numpy as np
 
 from benchmarks.ratios import Rounds
 
-WIDTH = 58
+#: Columns of a name; a longer one has a line of its own, so that the manual shows all of the table.
+WIDTH = 20
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,7 @@ class Target:
         return f"{self} {'reached' if reached else 'missed'}"
 
     def __str__(self) -> str:
-        return f"{'<=' if self.at_most else '>='} {self.value:<7,g}"
+        return f"{'<=' if self.at_most else '>='} {self.value:,g}"
 
 
 @dataclass(frozen=True)
@@ -53,23 +55,23 @@ class Report:
 
     def section(self, title: str) -> None:
         """A new part of the table."""
-        self.lines += ["", title]
+        self.lines += ["", *textwrap.wrap(title, 84)]
         self._section = title
 
     def heading(self, figure: str, what: str = "packet") -> None:
         """Names of the columns that follow."""
         self._figure = figure
-        self.lines.append(f"  {'':{WIDTH}} {f'ns/{what}':>10} {figure:>12}  {'quartiles':>15}  target")
+        self.line("", f"{f'ns/{what}':>12} {figure:>12} {'quartiles':>16} target")
 
     def figure(self, name: str, value: str) -> None:
         """A line that is no ratio of CPU times."""
-        self.lines.append(f"  {name:{WIDTH}} {'':10} {value:>12}")
+        self.line(name, f"{'':12} {value:>12}")
 
     def yardstick(self, rounds: Rounds, name: str, size: int) -> None:
         """The copy all others are compared with."""
         nanoseconds = 1e9 * rounds.per_packet(name)
         speed = size / rounds.packets[name] / nanoseconds
-        self.lines.append(f"  {name + f' ({speed:.1f} GB/s)':{WIDTH}} {nanoseconds:10.2f}")
+        self.line(f"{name} ({speed:.1f} GB/s)", f"{nanoseconds:12.2f}")
 
     def of_bound(self, rounds: Rounds, name: str, bound: str, target: Target | None = None) -> float:
         """Speed as a part of that of a copy; more than 1 is faster than copying."""
@@ -97,9 +99,15 @@ class Report:
         label = f"{name}{f' ({note})' if note else ''}"
         quartiles = f"{brief(spread[0])} - {brief(spread[1])}"
         verdict = "" if target is None else target.verdict(ratio) if self.judge else str(target)
-        nanoseconds = f"{1e9 * rounds.per_packet(name):10,.2f}"
-        line = f"  {label:{WIDTH}} {nanoseconds} {brief(ratio):>12}  {quartiles:>15}  {verdict}"
-        self.lines.append(line.rstrip())
+        nanoseconds = f"{1e9 * rounds.per_packet(name):12,.2f}"
+        self.line(label, f"{nanoseconds} {brief(ratio):>12} {quartiles:>16} {verdict}")
+
+    def line(self, name: str, figures: str) -> None:
+        """A name and its figures, below it if it is long."""
+        if len(name) > WIDTH:
+            self.lines.append(f"  {name}")
+            name = ""
+        self.lines.append(f"  {name:{WIDTH}} {figures}".rstrip())
 
 
 def brief(value: float) -> str:

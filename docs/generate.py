@@ -364,7 +364,7 @@ PEERS = {
     "re, one expression, a loop": "a loop of `re`",
     "pyparsing": "pyparsing",
 }
-_FIGURE = re.compile(r"  (?P<name>.+?)(?: \(.*\))? +[\d,.]+ +(?P<ratio>[\d,.]+) +[\d,.]+ - ")
+_FIGURE = re.compile(r"^  (?P<name>\S.*?)(?: \(.*\))?\s+[\d,.]+ +(?P<ratio>[\d,.]+) +[\d,.]+ - ", re.MULTILINE)
 
 
 def speed(page: str) -> Iterator[str]:

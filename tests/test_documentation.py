@@ -31,6 +31,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -51,6 +52,8 @@ ELSEWHERE = {ROOT / "examples" / name for name in ("redis_bridge.py", "cluster_a
 SCRIPTS = sorted({*ROOT.glob("examples/*.py")} - ELSEWHERE)
 NOTEBOOKS = sorted(ROOT.glob("examples/*.ipynb"))
 OPTIONS = doctest.ELLIPSIS
+#: Columns of a block that a page shows whole, in a window of 1280 pixels
+WIDTH = 84
 
 
 class Block(NamedTuple):
@@ -102,7 +105,7 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{launcher.parent}", prepend=":")
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
-    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setenv("COLUMNS", str(WIDTH))
     return tmp_path
 
 
@@ -114,13 +117,35 @@ def lasting_spark(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(type(session), "stop", lambda self: None)
 
 
-def run_doctest(text: str, namespace: dict[str, object], where: str, line: int) -> int:
+def wrapped(output: str) -> str:
+    """Output as pages show it: wider lines are broken at a blank, with four blanks before the rest."""
+    return "\n".join(
+        part
+        for line in output.split("\n")
+        for part in textwrap.wrap(
+            line, WIDTH, subsequent_indent="    ", break_on_hyphens=False, expand_tabs=False, replace_whitespace=False
+        )
+        or [""]
+    )
+
+
+class OutputOfPage(doctest.OutputChecker):
+    """Compares the output of an example with the wrapped lines of a page."""
+
+    def check_output(self, want: str, got: str, optionflags: int) -> bool:
+        """Return True if they are equal, with any text for ``...``."""
+        return super().check_output(want, wrapped(got), optionflags)
+
+
+def run_doctest(
+    text: str, namespace: dict[str, object], where: str, line: int, checker: doctest.OutputChecker | None = None
+) -> int:
     """Run a session of ``>>>`` lines and compare; the number of its examples."""
     test = doctest.DocTestParser().get_doctest(text, namespace, where, where, line - 1)
     # A doctest runs in a copy of its names unless it is handed the very dictionary.
     test.globs = namespace
     complaint = io.StringIO()
-    runner = doctest.DocTestRunner(optionflags=OPTIONS, verbose=False)
+    runner = doctest.DocTestRunner(checker, optionflags=OPTIONS, verbose=False)
     result = runner.run(test, out=complaint.write, clear_globs=False)
     if result.failed:
         raise MismatchError(complaint.getvalue())
@@ -149,14 +174,14 @@ def run_console(text: str, where: str) -> int:
         command, _, expected = entry.partition("\n")
         while command.endswith("\\"):
             more, _, expected = expected.partition("\n")
-            command = command[:-1] + more.lstrip("> ")
+            command = command[:-1] + more.removeprefix("> ").lstrip()
         if not command.startswith("msmqwire "):
             continue
         ran += 1
         status, got = run_shell(command) if set(command) & set("|;&<>$") else run_command(command)
         # Markdown keeps no trailing blanks, a terminal table has some.
         got, expected = (re.sub(r"[ \t]+$", "", part, flags=re.MULTILINE).strip("\n") for part in (got, expected))
-        if not doctest.OutputChecker().check_output(expected + "\n", got + "\n", OPTIONS):
+        if not OutputOfPage().check_output(expected + "\n", got + "\n", OPTIONS):
             raise MismatchError(f"{where}: $ {command}\nexpected:\n{expected}\ngot (exit status {status}):\n{got}")
     return ran
 
@@ -168,7 +193,7 @@ def run_page(page: Path) -> int:
     for language, text, line in blocks(page):
         where = f"{relative(page)}:{line}"
         if language == "python" and ">>> " in text:
-            ran += run_doctest(text, namespace, where, line)
+            ran += run_doctest(text, namespace, where, line, OutputOfPage())
         elif language == "python":
             with contextlib.redirect_stdout(io.StringIO()):
                 exec(compile("\n" * (line - 1) + text, str(page), "exec"), namespace)
@@ -212,6 +237,13 @@ def test_pages_with_examples_are_found() -> None:
     """The patterns above match pages; without matches their tests would pass."""
     with_examples = [relative(page) for page in PAGES if any(block.language == "python" for block in blocks(page))]
     assert {"README.md", "docs/packets.md", "docs/columns.md", "docs/spark.md"} <= set(with_examples)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=relative)
+def test_blocks_of_page_are_shown_whole(page: Path) -> None:
+    for _, text, first in blocks(page):
+        for number, line in enumerate(text.splitlines(), first):
+            assert len(line) <= WIDTH, f"{relative(page)}:{number} has {len(line)} columns"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=relative)
