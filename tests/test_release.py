@@ -12,6 +12,19 @@ from tests import release
 from tests.release import DATES, ROOT, VERSIONS, first
 
 
+def test_changelog_of_a_version_begins_with_highlights() -> None:
+    """Five lines; a version that is not released yet may lack some."""
+    _, *versions = re.split(r"^## ", (ROOT / "CHANGELOG.md").read_text("utf-8"), flags=re.MULTILINE)
+    for version in versions:
+        heading, *highlights = version.partition("\n### ")[0].split("\n")
+        highlights = [line for line in highlights if line]
+        if heading.startswith("0.2.0"):
+            assert highlights == ["A version for tests, which was not published."]
+            continue
+        assert all(re.fullmatch(r"- .{40,148}\.", line) for line in highlights)
+        assert len(highlights) == 5 or (heading == "Unreleased" and len(highlights) < 5)
+
+
 def test_version_and_date_are_the_same_everywhere() -> None:
     versions = first(VERSIONS)
     (version,) = {each for name, each in versions.items() if name != "msmqwire/__init__.py"}
