@@ -6,6 +6,7 @@ import ast
 import contextlib
 import importlib
 import inspect
+import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -122,6 +123,29 @@ def test_a_type_that_is_not_public_is_found() -> None:
     assert [*unknown("ChosenFrames", chosen_frames.ChosenFrames)] == []
     assert [*unknown("copy_frames", chosen_frames.copy_frames)] == []
     assert "FileReader (msmqwire.capture.files._file_reader)" in unknown("CaptureRange", capture_range.CaptureRange)
+
+
+#: Machines without I/O and the interfaces of directories, which programs drive or implement as the package does; what a
+#: type of columns is in each format, one method for each.
+DRIVEN = ("msmqwire.session", "msmqwire.directory", "msmqwire.columns.DataType")
+
+
+def test_public_methods_have_a_use_outside_of_the_package() -> None:
+    """The manual, an example or a test uses each: a method that only the package calls is private."""
+    files = [path for pattern in ("docs/*.md", "examples/*", "tests/**/*.py") for path in ROOT.glob(pattern)]
+    uses = set(
+        re.findall(r"[.`](\w+)", "\n".join(path.read_text("utf-8", "replace") for path in files if path.is_file()))
+    )
+    found = {
+        f"{module}.{name}.{own}"
+        for module in modules()
+        for name in modules()[module].__all__
+        for value in [getattr(modules()[module], name)]
+        for own, member in (vars(value).items() if inspect.isclass(value) else ())
+        if not own.startswith("_") and own not in uses
+        if inspect.isroutine(member) or isinstance(member, classmethod | staticmethod | property)
+    }
+    assert {each for each in found if not each.startswith(DRIVEN)} == set()
 
 
 def test_internals_are_not_public() -> None:

@@ -206,7 +206,7 @@ class Capture(ClosingIterator[Block]):
         # Without any file there are no rows that could have been read before
         return self._reader is None and not (self._exhausted and self._last is None)
 
-    def is_ready(self) -> bool:
+    def _is_ready(self) -> bool:
         """Return True if the file that is being read is no pipe, or one that has data."""
         return not isinstance(self._file, OpenFile) or self._file.ready()
 
@@ -272,7 +272,7 @@ class Capture(ClosingIterator[Block]):
         assert reader is not None
         if self._file is not None:
             if self._file.problem:
-                self.stats.add_truncated(self._file.name, reader.end, self._file.problem)
+                self.stats._add_truncated(self._file.name, reader.end, self._file.problem)
             self._file.close()
         if reader.is_empty:
             self.stats.empty_files += 1

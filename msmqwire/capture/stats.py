@@ -137,7 +137,7 @@ class StreamStats:
         """The problems of all kinds."""
         return self.gaps + self.conflicts + self.uncompared + self.no_packet + self.unfinished + self.evictions
 
-    def describe_losses(self) -> list[str]:
+    def _describe_losses(self) -> list[str]:
         """The problems as numbers with their nouns."""
         return _counted(
             (self.gaps, "gap", ""),
@@ -195,7 +195,7 @@ class FrameCounts:
             *_counted((self.malformed, "frame malformed", "frames malformed")),
             *self._unsupported_links(),
             *self._incomplete(),
-            *self.streams.describe_losses(),
+            *self.streams._describe_losses(),
             *_counted(
                 (self.truncated_files, "compressed file not read to the end", "compressed files not read to the end")
             ),
@@ -229,7 +229,7 @@ class FrameCounts:
             yield "nothing was read, since frames are in an encapsulation that is not read"
         if self.segments:
             streams = f"{counted(self.streams.streams, 'stream')}, {counted(self.streams.packets, 'packet')}"
-            losses = ", ".join(self.streams.describe_losses())
+            losses = ", ".join(self.streams._describe_losses())
             yield f"{counted(self.segments, 'segment')} of {streams}" + (f": {losses}" if losses else "")
             if self.streams.uncompared * _CAPTURED_TWICE >= self.segments:
                 yield (
@@ -373,28 +373,30 @@ class CaptureStats(FrameCounts):
         both.count_in(more)
         return both
 
-    def count_link(self, link: int, frames: int) -> None:
+    def _count_link(self, link: int, frames: int) -> None:
         """Count frames of a link type that is not supported."""
         name = f"{link} ({LINK_NAMES[link]})" if link in LINK_NAMES else str(link)
         name = f"{link} or more" if link == MAX_LINK_TYPE else name
         self.unsupported_links = add_counts(self.unsupported_links, {name: frames})
 
-    def count_encapsulation(self, kind: int, frames: int) -> None:
+    def _count_encapsulation(self, kind: int, frames: int) -> None:
         """Count frames with an encapsulation that is not supported."""
         name = UNSUPPORTED_ENCAPSULATIONS[kind]
         self.unsupported_encapsulations = add_counts(self.unsupported_encapsulations, {name: frames})
 
-    def count_unread(self, kind: int, port: int) -> None:
+    def _count_unread(self, kind: int, port: int) -> None:
         """Count a stream that is not read."""
         name = f"{UNREAD_PROTOCOLS[kind]}{_ON_PORT}{port}"
         self.unread_streams = add_counts(self.unread_streams, {name: 1})
 
-    def add_truncated(self, file: str, offset: int, what: str) -> None:
+    def _add_truncated(self, file: str, offset: int, what: str) -> None:
         """Count a file that could not be read beyond ``offset``, and say why."""
         self.truncated_files += 1
         self._add_problem(Problem(file, offset, what))
 
-    def describe(self, file: str, offset: int, reason: int, needed: int, available: int, frame: int, ends: str) -> None:
+    def _describe(
+        self, file: str, offset: int, reason: int, needed: int, available: int, frame: int, ends: str
+    ) -> None:
         """Add a problem by the number of its reason, unless there are enough already."""
         what = REASONS[reason].format(needed=needed, available=available)
         self._add_problem(Problem(file, offset, what, frame or None, ends))

@@ -280,12 +280,12 @@ class TableRows:
         self.added = frozenset(self._last) & (JUDGED | OF_SENDERS if self.kind.carried_in_messages else UNRECOGNIZED)
         self.decoded = tuple(column for column in self._last if column not in self.added)
 
-    def use_text_guids(self) -> None:
+    def _use_text_guids(self) -> None:
         """Make rows with canonical text as GUIDs; before anything is read."""
         self._guid = "text"
         self.schema = _arrow_schema(self.name, self.first, self._last, self._guid, self._dictionaries)
 
-    def rows_of(self, batch: Batch, capture: Batch, added: dict[str, pa.Array[Any]]) -> pa.RecordBatch:
+    def _rows_of(self, batch: Batch, capture: Batch, added: dict[str, pa.Array[Any]]) -> pa.RecordBatch:
         """The rows of a decoded batch, which forgets its payloads: rows that are kept do not keep what was read."""
         faults = list(map(FAULT_NAMES.__getitem__, batch.faults["code"].tolist()))
         with self.counting:
@@ -297,7 +297,7 @@ class TableRows:
         batch.forget_payloads()
         return with_columns(rows, added, self.schema)
 
-    def no_rows(self) -> pa.RecordBatch:
+    def _no_rows(self) -> pa.RecordBatch:
         """A record batch without rows."""
         return _no_rows(self.name, self.first, self._last, self._guid, self._dictionaries)
 
@@ -348,7 +348,7 @@ class PayloadRows:
         if self._table.kind.takes_transport:
             options["transport"] = "udp" if transports is None else transports
         batch = self._batches.decode(stack, payloads, **options)
-        return [(self._table.name, self._table.rows_of(batch, capture(self._table), {}))]
+        return [(self._table.name, self._table._rows_of(batch, capture(self._table), {}))]
 
 
 class MessageRows(PayloadRows):
@@ -391,7 +391,7 @@ class MessageRows(PayloadRows):
             found.append(("notifications", self._notification_rows(self._notifications, envelopes, capture, stack)))
         if self._messages is not None and messages is not None:
             added = unrecognized_columns(self._messages.added, messages.payloads)
-            found.append(("messages", self._messages.rows_of(messages, capture(self._messages), added)))
+            found.append(("messages", self._messages._rows_of(messages, capture(self._messages), added)))
         return found
 
     def _notification_rows(
@@ -403,14 +403,14 @@ class MessageRows(PayloadRows):
             table.encrypted += len(found.encrypted)
             table.unread += int(np.count_nonzero(envelopes.faults["code"] != _BAD_SIGNATURE))  # of no message
         if not len(found.payloads):
-            return table.no_rows()
+            return table._no_rows()
         batch = self._bodies.decode(stack, found.payloads)
         judged = batch if self._judged is self._bodies else self._judged.decode(stack, found.payloads)
         assert isinstance(batch, mqcn.NotificationBatch)
         assert isinstance(judged, mqcn.NotificationBatch)
         added = judged_columns(table.added, table.schema, envelopes, found.rows, judged)
         changes = np.repeat(found.rows, np.diff(batch.messages)).astype(np.uint32)
-        return table.rows_of(batch, capture(table, changes), added)
+        return table._rows_of(batch, capture(table, changes), added)
 
 
 class _CaptureColumns(Protocol):

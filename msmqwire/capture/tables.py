@@ -97,13 +97,13 @@ class TablesReader(ClosingIterator[tuple[str, "pa.RecordBatch"]]):
         """Submit blocks to the decoding threads until the pool is full or the file would block."""
         calls = self._calls
         self._capture._check_process()
-        while not (self._ready or self._end) and (not len(calls) or (not calls.is_full and self._capture.is_ready())):
+        while not (self._ready or self._end) and (not len(calls) or (not calls.is_full and self._capture._is_ready())):
             try:
                 block = next(self._capture)
             except Exception as end:
                 self._end = end
             else:
-                calls.submit(self._ready.extend, self.rows_of, block)
+                calls.submit(self._ready.extend, self._rows_of, block)
 
     def close(self) -> None:
         """Close the file that is being read. Record batches stay valid; there are no more of them."""
@@ -122,7 +122,7 @@ class TablesReader(ClosingIterator[tuple[str, "pa.RecordBatch"]]):
         """The place where reading ended, after the last record batch: as ``Capture.checkpoint``."""
         return self._capture.checkpoint()
 
-    def rows_of(self, block: Block) -> list[tuple[str, pa.RecordBatch]]:
+    def _rows_of(self, block: Block) -> list[tuple[str, pa.RecordBatch]]:
         """The rows of a block, to which a subclass may add columns; called in a thread where there are several jobs."""
         if len(self.tables) == 1:
             claimed = np.ones(len(block), np.bool_)
@@ -198,7 +198,7 @@ class TableReader(ArrowReader):
     def _with_text_guids(self) -> pa.Table:
         if self.rows:
             raise RuntimeError("rows were read with other GUIDs: open the capture again")
-        self._table.use_text_guids()
+        self._table._use_text_guids()
         self.schema = self._ordered_schema()
         return self.to_arrow()
 

@@ -215,7 +215,7 @@ class Directory(ABC):
         """
         return self._search(element, *_query(element, filters, attributes))
 
-    def read_for_check(self, element: type[Element], problems: list[Problem]) -> Iterator[Element]:
+    def _read_for_check(self, element: type[Element], problems: list[Problem]) -> Iterator[Element]:
         """Every object of a class, as ``read_all``; what a read passes over without an error is added to ``problems``.
 
         Raises

@@ -56,7 +56,7 @@ def read_objects(directory: Directory) -> Document:
     objects: list[DirectoryObject] = []
     problems: list[Problem] = []
     for element in directory.elements:
-        found = directory.read_for_check(element, problems)
+        found = directory._read_for_check(element, problems)
         while True:
             try:
                 each = next(found, None)

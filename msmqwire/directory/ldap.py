@@ -121,8 +121,8 @@ class LdapDirectory(Directory):
         entries = self._connection.ask(path, _assertion(Queue, ()), reader.names)
         return list(map(reader.element, entries))
 
-    def read_for_check(self, element: type[Element], problems: list[Problem]) -> Iterator[Element]:
-        """As :meth:`Directory.read_for_check`: missing routing servers are passed over ([MS-MQDSSM] 3.1.6.11)."""
+    def _read_for_check(self, element: type[Element], problems: list[Problem]) -> Iterator[Element]:
+        """As :meth:`Directory._read_for_check`: missing routing servers are passed over ([MS-MQDSSM] 3.1.6.11)."""
         return self._search(element, (), None, problems)
 
     def _search(

@@ -109,9 +109,9 @@ class CapturedRows(TablesReader):
             self._ended = True
             return UNREAD, unread_rows(streams)
 
-    def rows_of(self, block: Block) -> list[tuple[str, pa.RecordBatch]]:
+    def _rows_of(self, block: Block) -> list[tuple[str, pa.RecordBatch]]:
         """The rows of a block, those of messages with what their payloads show."""
-        rows = super().rows_of(block)
+        rows = super()._rows_of(block)
         return [(name, _with_captured(batch, block) if name == "messages" else batch) for name, batch in rows]
 
 
@@ -355,7 +355,7 @@ def _joined(rule: Rule, rows: list[dict[str, Any]], frames: list[Any]) -> tuple[
     for group in groups.values():
         values = {name: [rows[at][name] for at in group if rows[at][name] is not None] for name in rows[group[0]]}
         name = rule.joined or ""
-        joined: dict[str, Any] = {name: sorted(values[name]) if rule.listed else None, "rows": sum(values["rows"])}
+        joined: dict[str, Any] = {name: sorted(values[name]) if rule._listed else None, "rows": sum(values["rows"])}
         joined |= {
             name: (min if how == "min" else max)(values[name], default=None)
             for name, how in _VALUES.items()

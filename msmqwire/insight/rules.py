@@ -73,7 +73,7 @@ class Rule(Query):
         return self.header.get("list") or self.header.get("each")
 
     @property
-    def listed(self) -> bool:
+    def _listed(self) -> bool:
         """The finding has the values of that column as a list."""
         return "list" in self.header
 

@@ -54,10 +54,10 @@ def test_stats_are_added() -> None:
     assert not any(getattr(capture.CaptureStats(), name) for name in names)
     assert not any(vars(capture.StreamStats()).values())
     for number in range(101):
-        one.add_truncated(f"{number}.pcap.gz", number, "ends early")
+        one._add_truncated(f"{number}.pcap.gz", number, "ends early")
     assert one.truncated_files == 101 + 1 + names.index("truncated_files")
     assert (len(one.problems), one.problems[99].file) == (100, "99.pcap.gz")
-    one.describe("late.pcap", 0, 1, 0, 0, 7, "")
+    one._describe("late.pcap", 0, 1, 0, 0, 7, "")
     assert one.problems == (one + one).problems
     for stats in (one, streams):
         with pytest.raises(TypeError):

@@ -45,6 +45,7 @@ def test_every_pair_of_columns(kind: Format) -> None:
             batch = kind.decode_batch(payloads, columns=[one, other, one])
             assert [*batch.columns] == batch.to_arrow().schema.names == wanted
             assert batch.to_arrow().equals(full.select(wanted))
+            assert [column.name for column in kind.table.ordered([one, other, one])] == wanted
             assert kind.table.arrow_schema([one, other]) == batch.to_arrow().schema
 
 

@@ -442,7 +442,7 @@ cdef class FileReader:
                 setattr(stats, name, getattr(stats, name) + count)
         for i in range(counts.described):
             problem = &counts.problems[i]
-            stats.describe(
+            stats._describe(
                 self.streams.files[problem.file], problem.offset, problem.reason, problem.needed, problem.available,
                 problem.frame, ends_of(problem),
             )
@@ -452,7 +452,7 @@ cdef class FileReader:
         if counts.sums.unsupported:
             count_unsupported(stats, counts)
         for i in range(counts.unread_count):
-            stats.count_unread(counts.unread[i].kind, counts.unread[i].port)
+            stats._count_unread(counts.unread[i].kind, counts.unread[i].port)
         counts.unread_count = 0
         stats.copies += counts.copies
         counts.copies = 0
@@ -493,10 +493,10 @@ cdef int count_unsupported(stats, Counts* counts) except -1:
     cdef size_t i
     for i in range(<size_t>LINK_TYPES):
         if counts.unsupported_links[i]:
-            stats.count_link(i, counts.unsupported_links[i])
+            stats._count_link(i, counts.unsupported_links[i])
     for i in range(<size_t>UNSUPPORTED_KINDS):
         if counts.unsupported_encapsulations[i]:
-            stats.count_encapsulation(i, counts.unsupported_encapsulations[i])
+            stats._count_encapsulation(i, counts.unsupported_encapsulations[i])
     memset(counts.unsupported_links, 0, sizeof(counts.unsupported_links))
     memset(counts.unsupported_encapsulations, 0, sizeof(counts.unsupported_encapsulations))
     return 0
