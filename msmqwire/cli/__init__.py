@@ -35,7 +35,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import io
 import os
 import shlex
 import signal
@@ -148,23 +147,17 @@ def command() -> NoReturn:
     """Run the program ``msmqwire``."""
     # numpy's threads for matrices, of which there are none here, wait busily for 50 ms when they start
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    # With PYTHONUNBUFFERED, writes to a full disk or a pipe may leave out the rest of what they were given
-    if sys.stdout is not None and isinstance(sys.stdout.buffer, io.RawIOBase):
-        sys.stdout = open(  # noqa: SIM115
-            sys.stdout.fileno(), "w", encoding=sys.stdout.encoding, errors=sys.stdout.errors, closefd=False
-        )
+    if sys.stdout is not None:
+        # With a buffer also for PYTHONUNBUFFERED, without which writes to a full disk or a pipe may leave out a part;
+        # other characters of names would end a command whose output has another encoding than UTF-8
+        number, encoding = sys.stdout.fileno(), sys.stdout.encoding
+        sys.stdout = open(number, "w", encoding=encoding, errors="backslashreplace", closefd=False)  # noqa: SIM115
     # Spark may need it
     if sys.argv[1:2] != ["pipeline"] and not any(word.startswith(("--spark", "--master")) for word in sys.argv):
         sys.meta_path.insert(0, _NoPandas())
-    # Other characters of names would end a command whose output has another encoding than UTF-8
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")
     status = main()
-    # Threads of deltalake sometimes abort an interpreter that is ending
+    # Threads of deltalake sometimes abort an interpreter that is ending; all output is flushed
     if "deltalake" in sys.modules:
-        for stream in (sys.stdout, sys.stderr):
-            if stream is not None:
-                stream.flush()
         os._exit(status)
     sys.exit(status)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from msmqwire.cli.arguments import host_name, object_name, port, seconds
+from msmqwire.cli.arguments import add_source, host_name, port, seconds
 from msmqwire.cli.console import CommandError
 from msmqwire.cli.enterprise import add_directory, find_machine
 from msmqwire.cli.queues import without_prefix
@@ -24,13 +24,7 @@ if TYPE_CHECKING:
 def add_connection(parser: argparse.ArgumentParser, **directory: Any) -> None:
     """Add the options that say where messages are sent, and how long to wait for their acknowledgments."""
     add_directory(parser, **directory)
-    parser.add_argument(
-        "--from",
-        dest="source",
-        type=object_name,
-        metavar="SRC",
-        help="the queue manager in the directory whose routes are taken",
-    )
+    add_source(parser, "the queue manager in the directory whose routes are taken")
     parser.add_argument("--host", type=host_name, metavar="HOST", help="connect to this name or address")
     parser.add_argument(
         "--port", type=port, default=SESSION_PORT, metavar="N", help="the TCP port (default: %(default)s)"

@@ -25,7 +25,7 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from msmqwire.cli.arguments import add_expected, add_jobs, add_quiet, add_selection
+from msmqwire.cli.arguments import add_expected, add_jobs, add_quiet, add_rules, add_selection
 from msmqwire.cli.console import optional, say
 from msmqwire.cli.counts import report
 from msmqwire.cli.detect import detect
@@ -42,7 +42,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     add_captures_or_lake(parser)
     parser.add_argument("-o", "--output", required=True, metavar="OUT", help="the page; - is standard output")
     add_expected(parser)
-    parser.add_argument("--rules-from", metavar="FOLDER", help="apply the rules of its files NAME.sql as well")
+    add_rules(parser)
     add_jobs(parser, "decode and query")
     add_selection(parser)
     add_quiet(parser)

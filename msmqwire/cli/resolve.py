@@ -23,7 +23,7 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from msmqwire.cli.arguments import add_format, object_name
+from msmqwire.cli.arguments import add_format, add_source
 from msmqwire.cli.console import CommandError, print_json, print_table
 from msmqwire.cli.enterprise import add_directory, find_machine, open_directory
 from msmqwire.cli.next_hops import queue_of
@@ -40,13 +40,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Add the options to the parser."""
     parser.add_argument("name", metavar="NAME", help="a format name, such as DIRECT=OS:server\\queue, or a path")
     add_directory(parser)
-    parser.add_argument(
-        "--from",
-        dest="source",
-        type=object_name,
-        metavar="SRC",
-        help="the queue manager that sends: show its next hops, too",
-    )
+    add_source(parser, "the queue manager that sends: show its next hops, too")
     add_format(parser, ("table", "json"), "table")
 
 

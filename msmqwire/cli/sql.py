@@ -36,6 +36,7 @@ from msmqwire.cli.arguments import (
     add_output,
     add_quiet,
     add_selection,
+    add_strict,
     capture_files,
     read_options,
 )
@@ -62,7 +63,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--allow-files", action="store_true", help="let the statement read and write files, and use the network"
     )
-    parser.add_argument("--strict", action="store_true", help="report violations that a receiver discards as faults")
+    add_strict(parser)
     add_selection(parser)
     add_quiet(parser)
 
