@@ -18,6 +18,7 @@ from msmqwire.errors import MsmqWireError, meant, printable, require, similar
 INVISIBLE = (
     "\xad\u034f\u115f\u1160\u17b4\u17b5\u180e\u200b\u2060-\u2064\u206a-\u206f\u3164\ufeff\uffa0\U000e0000-\U000e007f"
 )
+_MOST_LINES = 100
 _INVISIBLE = re.compile(f"[{INVISIBLE}]")
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -83,6 +84,25 @@ def say(text: str) -> None:
     if sys.stderr is not None:
         with contextlib.suppress(OSError):
             print(printable(text), file=sys.stderr, flush=True)
+
+
+class FewLines:
+    """Lines on standard error about what others cause, and may cause often: the first hundred, and then ``last``."""
+
+    def __init__(self, last: str = "") -> None:
+        self._last = last
+        self._count = 0
+        self._keys: set[object] = set()
+
+    def say(self, text: str, key: object = None) -> None:
+        """Print a line, unless there was one with its key, or a hundred others."""
+        if self._count >= _MOST_LINES or (key is not None and key in self._keys):
+            return
+        self._keys.add(key)
+        self._count += 1
+        say(text)
+        if self._count == _MOST_LINES and self._last:
+            say(self._last)
 
 
 def describe_error(error: OSError | MsmqWireError) -> str:

@@ -150,9 +150,9 @@ def _opened(name: str) -> Iterator[IO[bytes]]:
 
 def _rows(file: IO[bytes], options: argparse.Namespace) -> Iterator[tuple[int, str, dict[str, Any]]]:
     """The line, the table and the columns of each row."""
-    from msmqwire.cli.packets import LONGEST_ROW, check_columns, row_of
+    from msmqwire.cli.packets import check_columns, lines_of, row_of
 
-    for number, line in enumerate(iter(lambda: file.readline(LONGEST_ROW + 1), b""), 1):
+    for number, line in enumerate(lines_of(file), 1):
         if not line.strip():
             continue
         try:

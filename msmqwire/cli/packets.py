@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from inspect import Parameter, signature
-from typing import Any, TypeAlias
+from typing import IO, Any, TypeAlias
 from uuid import UUID
 
 from msmqwire import mqcn, mqqb, mqsd
@@ -94,6 +94,14 @@ def row_of(line: bytes) -> dict[str, Any]:
     if not isinstance(row, dict):
         raise ValueError("expected a JSON object")
     return row
+
+
+def lines_of(file: IO[bytes]) -> Iterator[bytes]:
+    """Yield the lines of a file; of a line that is longer than a row only the beginning, which ``row_of`` refuses."""
+    while line := file.readline(LONGEST_ROW + 1):
+        yield line
+        while len(line) > LONGEST_ROW and not line.endswith(b"\n"):
+            line = file.readline(LONGEST_ROW + 1)
 
 
 @cache

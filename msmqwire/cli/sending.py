@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from msmqwire.cli import signals
-from msmqwire.cli.console import CommandError, say
+from msmqwire.cli.console import CommandError, FewLines
 from msmqwire.errors import MsmqWireError, SessionError, counted
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from msmqwire.mqqb import UserMessage
     from msmqwire.session import Event, MessageReceived, Store
 
-_MOST_LINES = 100  # about messages that were rejected
 _MOST_NAMES = 20  # of messages that were lost
 #: What may have become of a message that the queue manager has: [MS-MQQB] 3.1.7.15, 5.1.
 _NO_ANSWER = (
@@ -120,7 +119,7 @@ class Sending:
         self._ordinal = 0
         self._store: Store | None = connection.get("store")
         self._expired: list[str] = []
-        self._lines = 0
+        self._lines = FewLines("further messages that are rejected are counted")
         self._changed = asyncio.Event()
         self.failure: BaseException | None = None
 
@@ -244,7 +243,7 @@ class Sending:
         sent = next(iter(self._sent.get(message_id, ())), None)
         is_negative = name.startswith("nack_")
         if is_negative:
-            self._report(f"{sent.name if sent else f'message {message_id:,}'}: {name}: {MEANINGS[name]}")
+            self._lines.say(f"{sent.name if sent else f'message {message_id:,}'}: {name}: {MEANINGS[name]}")
         if sent is None or sent.is_answered:
             return
         if is_negative:
@@ -253,13 +252,6 @@ class Sending:
         if sent.is_answered and sent.is_acknowledged:
             self._forget(message_id)
             self._reschedule()
-
-    def _report(self, text: str) -> None:
-        self._lines += 1
-        if self._lines <= _MOST_LINES:
-            say(text)
-        if self._lines == _MOST_LINES:
-            say("further messages that are rejected are counted")
 
     # --- The wait, and its end ---
 
