@@ -138,14 +138,8 @@ def _write(options: argparse.Namespace, format: str, summary: Summary) -> None:
         several = summary.files > 1
         found = {name: _for_people(table, files=several, routes=format == "table") for name, table in found.items()}
     with open_target(options.output, options.files) as sink:
-        if options.table is None and format in ("table", "brief"):
-            from msmqwire.cli.formats.people import write_tables
-
-            shown = {name: table for name, table in found.items() if table.num_rows}
-            write_tables(sink, format, {name: (table.schema, table.to_batches()) for name, table in shown.items()})
-        else:
-            for name, table in found.items():
-                write_table(format, sink, table.schema, table.to_batches(), table="" if options.table else name)
+        for name, table in found.items():
+            write_table(format, sink, table.schema, table.to_batches(), table="" if options.table else name)
     for name in wanted:
         if lines[name] and not options.quiet:
             say(f"{name}: {lines[name]}")

@@ -5,15 +5,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
+from msmqwire.capture import table_columns
 from msmqwire.capture.schema import CAPTURE
 from msmqwire.cli.console import visible
-from msmqwire.cli.formats import write_table
 from msmqwire.cli.formats.cells import UNCLEAR_RE2
 from msmqwire.columns.json_text import (
     NO_TEXT,
@@ -28,9 +28,6 @@ from msmqwire.columns.json_text import (
     time_text,
 )
 from msmqwire.errors import printable
-
-if TYPE_CHECKING:
-    from msmqwire.cli.target import Sink
 
 #: The columns that name a row; those that a table has make its title.
 _TITLES = ("type", "operation", "object", "kind")
@@ -52,32 +49,9 @@ _FAULT = {"code", "field", "offset", "value", "needed"}
 _OF_PROPERTIES = ("id", "name", "type")
 
 
-def columns_shown(table: str) -> tuple[str, ...] | None:
-    """The columns of a table that are shown by default; None for all."""
-    return (*CAPTURE.names, *_OF_MESSAGES) if table == "messages" else None
-
-
-def write_tables(sink: Sink, format: str, tables: Mapping[str, tuple[pa.Schema, Iterable[pa.RecordBatch]]]) -> None:
-    """Write tables in a format for people, each below its name."""
-    separator = ""
-    for name, (schema, batches) in tables.items():
-        sink.write(f"{separator}# {name}\n".encode())
-        write_table(format, sink, schema, batches, table=name)
-        separator = "\n"
-    if not tables:
-        sink.write(b"no rows\n")
-
-
-def write_omissions(sink: Sink, without_rows: Sequence[str], columns: Sequence[str] | None) -> None:
-    """Write which tables have no rows, and what is left out of the others."""
-    other = "" if "messages" in without_rows else ", most columns of messages"
-    none = f"no rows of {', '.join(without_rows)}\n" if without_rows else ""
-    left_out = (
-        ""
-        if columns
-        else f"not shown: null, zero and empty fields, the rest of values that end in …{other} (-T json has them)\n"
-    )
-    sink.write(f"\n{none}{left_out}".encode())
+def columns_shown(table: str) -> Sequence[str]:
+    """Return the columns of a table that are shown by default."""
+    return (*CAPTURE.names, *_OF_MESSAGES) if table == "messages" else table_columns(table)
 
 
 def titles_of(names: Sequence[str]) -> list[str]:
