@@ -77,7 +77,7 @@ from msmqwire.cli.arguments import (
 from msmqwire.cli.chosen_rows import ChosenRows, add_conditions
 from msmqwire.cli.console import CommandError, did_you_mean, optional, say
 from msmqwire.cli.counts import counts, report
-from msmqwire.cli.formats import FORMATS, ONE_TABLE, chosen_format, table_writer
+from msmqwire.cli.formats import FORMATS, ONE_TABLE, TablesWriter, chosen_format
 from msmqwire.cli.progress import progress
 from msmqwire.cli.target import is_terminal, open_target
 from msmqwire.errors import counted, meant, similar
@@ -180,42 +180,27 @@ def _write_rows(options: argparse.Namespace) -> int:
         # With --limit less is read after the last row
         block_size=LARGE_BLOCK_SIZE if options.limit is None else BLOCK_SIZE,
     )
-    rows: Counter[str] = Counter()
     with (
         read_tables(names, tables, how) as reader,
         progress(names, wanted=not (options.quiet or is_terminal(options.output))) as show,
         open_target(options.output, names, jobs) as sink,
     ):
-        has_name = format == "eve" or (len(tables) > 1 and format not in ONE_TABLE)
         schemas = {table: _schema(reader.tables[table].schema, columns) for table, columns in written.items()}
-        writers = {
-            table: table_writer(format, sink, schemas[table], table=table if has_name else "")
-            for table in (tables[:1] if format in ONE_TABLE else tables)
-        }
+        writer = TablesWriter(format, sink, schemas)
         for name, batch in chosen.rows(reader, show):
             if derived:
                 batch = with_bodies(batch, derived)
-            batch = batch.select(schemas[name].names)
             if options.limit is not None:
-                batch = batch.slice(0, options.limit - rows.total())
-            rows[name] += batch.num_rows
-            if name in writers:
-                writers[name].write(batch)
-            elif batch.num_rows:
-                raise CommandError(
-                    f"{format} holds one table, {tables[0]} here, and {name} has rows too; choose one with --table, "
-                    "or use -T json"
-                )
-            if rows.total() == options.limit:
+                batch = batch.slice(0, options.limit - writer.rows.total())
+            writer.write(name, batch)
+            if writer.rows.total() == options.limit:
                 break
-        for writer in writers.values():
-            writer.finish()
+        writer.finish()
         if format == "table" and len(tables) > 1:
-            text = _omissions([table for table in tables if not rows[table]], options.columns)
-            sink.write((text if rows.total() else "no rows\n").encode())
+            sink.write(_omissions(writer.rows, tables, options.columns).encode())
     status = report(*counts(reader, refused), quiet=options.quiet)
     chosen.report(quiet=options.quiet)
-    if rows.total() == options.limit and not options.quiet:
+    if writer.rows.total() == options.limit and not options.quiet:
         say(f"stopped after {counted(options.limit, 'row')} (--limit)")
     return status
 
@@ -289,8 +274,11 @@ def _schema(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
     return pa.schema([known.get(name, pa.field(name, pa.string())) for name in names])
 
 
-def _omissions(without_rows: Sequence[str], columns: Sequence[str] | None) -> str:
+def _omissions(rows: Counter[str], tables: Sequence[str], columns: Sequence[str] | None) -> str:
     """Return which tables have no rows, and what is left out of the others."""
+    if not rows.total():
+        return "no rows\n"
+    without_rows = [table for table in tables if not rows[table]]
     other = "" if "messages" in without_rows else ", most columns of messages"
     none = f"no rows of {', '.join(without_rows)}\n" if without_rows else ""
     if columns:

@@ -55,7 +55,7 @@ from msmqwire.cli.arguments import (
 )
 from msmqwire.cli.console import CommandError, optional, say
 from msmqwire.cli.counts import report
-from msmqwire.cli.formats import FORMATS, ONE_TABLE, chosen_format, write_table
+from msmqwire.cli.formats import FORMATS, ONE_TABLE, TablesWriter, chosen_format
 from msmqwire.cli.inputs import Inputs, add_captures_or_lake
 from msmqwire.cli.target import open_target
 from msmqwire.errors import counted
@@ -138,8 +138,11 @@ def _write(options: argparse.Namespace, format: str, summary: Summary) -> None:
         several = summary.files > 1
         found = {name: _for_people(table, files=several, routes=format == "table") for name, table in found.items()}
     with open_target(options.output, options.files) as sink:
+        writer = TablesWriter(format, sink, {name: table.schema for name, table in found.items()})
         for name, table in found.items():
-            write_table(format, sink, table.schema, table.to_batches(), table="" if options.table else name)
+            for batch in table.to_batches():
+                writer.write(name, batch)
+        writer.finish()
     for name in wanted:
         if lines[name] and not options.quiet:
             say(f"{name}: {lines[name]}")
