@@ -163,7 +163,7 @@ def command() -> NoReturn:
 
 
 def _parsed(given: Sequence[str]) -> argparse.Namespace:
-    """The options of a command line; the module of the chosen subcommand is imported alone."""
+    """Return the options of a command line; the module of the chosen subcommand is imported alone."""
     if not given or given[0] not in SUBCOMMANDS:
         _answer_or_refuse(given)
     return _subparser(Parser(prog=f"{_PROGRAM} {given[0]}"), given[0]).parse(given[1:])
@@ -188,7 +188,7 @@ def _answer_or_refuse(given: Sequence[str]) -> NoReturn:
 
 
 def _subparser(parser: Parser, name: str) -> Parser:
-    """The parser with what the module of a subcommand adds to it; the docstring of the module is the help."""
+    """Return the parser with what the module of a subcommand adds to it; the docstring of the module is the help."""
     module = import_module(f"msmqwire.cli.{name}")
     parser.describe(module.__doc__)
     module.add(parser)
@@ -197,7 +197,7 @@ def _subparser(parser: Parser, name: str) -> Parser:
 
 
 def _parser(chosen: Iterable[str]) -> Parser:
-    """The parser; only the chosen subcommands have their options."""
+    """Return the parser; only the chosen subcommands have their options."""
     parser = Parser(prog=_PROGRAM)
     parser.describe(__doc__)
     parser.add_argument("--version", action="version", version=f"msmqwire {__version__}", help="show the version")

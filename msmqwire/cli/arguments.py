@@ -75,7 +75,7 @@ def add_ping(parser: argparse.ArgumentParser, text: str) -> None:
 
 
 def ping_port(options: argparse.Namespace) -> int | None:
-    """The UDP port of pings; None if there are to be none."""
+    """Return the UDP port of pings; None if there are to be none."""
     chosen: int | None = options.ping_port
     return PING_PORT if chosen is None and options.ping else chosen
 
@@ -91,7 +91,7 @@ def add_selection(parser: argparse.ArgumentParser) -> None:
 
 
 def read_options(options: argparse.Namespace, files: Sequence[str], **others: Any) -> ReadOptions:
-    """How to read captures, as ``add_selection`` and other options say; times of day are of the first of ``files``."""
+    """Return how to read captures, by the options of a command; times of day are of the first of ``files``."""
     from msmqwire.capture import ReadOptions
     from msmqwire.capture.reader import first_time
 
@@ -117,7 +117,7 @@ def add_spark(parser: argparse.ArgumentParser) -> None:
 
 
 def wants_spark(options: argparse.Namespace) -> bool:
-    """Whether Spark is to answer, which it does for a lake.
+    """Return True if Spark is to answer, which it does for a lake.
 
     Raises
     ------
@@ -202,19 +202,19 @@ port_or_free = integer(0, 65535, "a port from 0 to 65535")
 
 
 def usable_cores() -> int:
-    """The cores that this process may use."""
+    """Return the cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def host_name(text: str) -> str:
-    """The name or the address of a computer; an empty one would stand for all addresses of this computer."""
+    """Check the name or the address of a computer; an empty one would stand for all addresses of this computer."""
     if not text.strip():
         raise argparse.ArgumentTypeError(f"{text!r} is not the name or the address of a computer")
     return text
 
 
 def _text(parser: str, what: str) -> Callable[[str], str]:
-    """The type of an argument whose text this function of ``capture.options`` parses, for ``ReadOptions``."""
+    """Return the type of an argument whose text this function of ``capture.options`` parses, for ``ReadOptions``."""
 
     def check(text: str) -> str:
         from msmqwire.capture import options
@@ -235,7 +235,7 @@ moment = _text("parse_moment", "a moment")
 
 
 def parse_guid(text: str) -> uuid.UUID:
-    """A GUID, with or without braces; a ValueError says what one looks like."""
+    """Parse a GUID, with or without braces; a ValueError says what one looks like."""
     found = guid_of(text[1:-1] if text[:1] + text[-1:] == "{}" else text)
     if found is None:
         raise ValueError(f"{text!r} is not a GUID, as in dcc51bf6-d4ad-4543-8739-71568e8f9128")
@@ -243,7 +243,7 @@ def parse_guid(text: str) -> uuid.UUID:
 
 
 def guid(text: str) -> uuid.UUID:
-    """``parse_guid`` as the type of an option."""
+    """Parse a GUID as the type of an option."""
     try:
         return parse_guid(text)
     except ValueError as error:
@@ -251,7 +251,7 @@ def guid(text: str) -> uuid.UUID:
 
 
 def object_name(text: str) -> str:
-    """A name or an identifier of an object; an identifier without the braces that other programs show."""
+    """Return a name or an identifier of an object; an identifier without the braces that other programs show."""
     try:
         return str(parse_guid(text))
     except ValueError:
@@ -259,7 +259,7 @@ def object_name(text: str) -> str:
 
 
 def seconds(text: str) -> float:
-    """A duration greater than 0."""
+    """Parse a duration greater than 0."""
     try:
         number = float(text)
     except ValueError:
@@ -270,7 +270,7 @@ def seconds(text: str) -> float:
 
 
 def input_file(name: str, what: str = "capture") -> str:
-    """A file to read.
+    """Return the name of a file to read.
 
     Raises
     ------
@@ -298,7 +298,7 @@ def is_pipe(name: str) -> bool:
 
 
 def capture_files(names: Sequence[str]) -> tuple[list[str], int]:
-    """The captures that names stand for, and the number of other files; standard error has a line for each of those.
+    """Return the captures that names stand for, and the number of other files, each with a line on standard error.
 
     Raises
     ------

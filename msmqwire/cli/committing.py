@@ -171,7 +171,7 @@ def _add(transaction: OutgoingTransaction, messages: OneMessage | RowMessages, m
 
 
 def described(outcome: Outcome) -> dict[str, object]:
-    """What became of a message, for a line of JSON."""
+    """Return what became of a message, for a line of JSON."""
     from msmqwire import mqqb
     from msmqwire.mqqb.message.classes import MEANINGS, MESSAGE_CLASSES
 

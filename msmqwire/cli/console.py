@@ -70,7 +70,7 @@ class ClosedOutput(io.TextIOBase):
 
 
 def visible(text: str) -> str:
-    """The text with escapes in place of characters without a shape, such as ``\\u200b``.
+    """Return the text with escapes in place of characters without a shape, such as ``\\u200b``.
 
     >>> visible("pay\u200bment \U000e0041")
     'pay\\\\u200bment \\\\U000e0041'
@@ -106,7 +106,7 @@ class FewLines:
 
 
 def describe_error(error: OSError | MsmqWireError) -> str:
-    """An error as one line; of an error of the system, the file first."""
+    """Return an error as one line; of an error of the system, the file first."""
     if isinstance(error, MsmqWireError):
         return str(error)
     # deltalake writes its errors for terminals
@@ -115,7 +115,7 @@ def describe_error(error: OSError | MsmqWireError) -> str:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """A question that ends an error about an unknown word; empty if no known word is like it."""
+    """Return a question that ends an error about an unknown word; empty if no known word is like it."""
     return meant(similar(word, known))
 
 
@@ -142,7 +142,7 @@ def print_table(rows: Sequence[Sequence[str]]) -> None:
 
 
 def json_line(value: dict[str, Any]) -> str:
-    """An object as one line of JSON, GUIDs as text, bytes in hexadecimal; it cannot control a terminal."""
+    """Return an object as one line of JSON, GUIDs as text, bytes in hexadecimal; it cannot control a terminal."""
 
     def text(value: object) -> str:
         return value.hex() if isinstance(value, bytes) else str(value)

@@ -155,7 +155,7 @@ def _write_rules(options: argparse.Namespace) -> int:
 
 
 def chosen_rules(options: argparse.Namespace) -> tuple[Rule, ...]:
-    """The rules of the package, and those of ``--rules-from``: a rule replaces that with its name."""
+    """Return the rules of the package, and those of ``--rules-from``: a rule replaces that with its name."""
     from msmqwire.insight.rules import RULES_BY_NAME, read_rules
 
     own = read_rules(options.rules_from) if options.rules_from else []

@@ -96,7 +96,7 @@ def find_destination(
 
 
 def _host_of(machine: QueueManager) -> str:
-    """The name of a queue manager's computer: the qualified one, if the directory has it."""
+    """Return the name of a queue manager's computer: the qualified one, if the directory has it."""
     name = str(getattr(machine, "qualified_computer_name", "") or machine.computer_name)
     if not name:
         raise CommandError(f"QueueManager {machine.identifier} has no ComputerName: name its computer with --host")
@@ -104,7 +104,7 @@ def _host_of(machine: QueueManager) -> str:
 
 
 def queue_of(name: str, directory: Directory | None = None) -> FormatName:
-    r"""The queue that a person names: a format name, also with the prefix ``FormatName:``, or a path with its computer.
+    r"""Return the queue that a person names: a format name, or a path with its computer, also after ``FormatName:``.
 
     A path becomes a direct name, or with a directory that has such a public queue its public name.
 
@@ -142,7 +142,7 @@ def _check_target(queue: FormatName) -> None:
 
 
 def _next_hops(directory: Directory, source: str | None, destination: UUID) -> list[QueueManager]:
-    """The next hops from the sender, best first; the destination itself from a computer outside the directory."""
+    """Return the next hops from the sender, best first; the destination from a computer outside the directory."""
     from msmqwire.directory import Equal, QueueManager
     from msmqwire.routing import Router
 

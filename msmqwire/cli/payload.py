@@ -89,6 +89,6 @@ def _of_payload(finding: Finding) -> Finding:
 
 
 def _only_values(batch: Any) -> Any:
-    """The columns that are not null."""
+    """Return the columns that are not null."""
     names = [name for name in batch.schema.names if not batch.column(name).null_count]
     return batch.select(names)

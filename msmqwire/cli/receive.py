@@ -171,7 +171,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _public_queues(options: argparse.Namespace) -> PublicQueues:
-    """The public queues that the directory has for this queue manager."""
+    """Return the public queues that the directory has for this queue manager."""
     if options.directory is None:
         return PublicQueues()
     if options.queue_manager is None:

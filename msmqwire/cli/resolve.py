@@ -95,7 +95,7 @@ def _computer_name(directory: Directory | None, identifier: UUID | None) -> str 
 
 
 def _next_hops_as_json(directory: Directory, source: str, destination: DestinationInfo) -> dict[str, Any]:
-    """The next hops, or why there are none; for a direct name, the address itself."""
+    """Return the next hops, or why there are none; for a direct name, the address itself."""
     from msmqwire.routing import Router
 
     sender = find_machine(directory, source)
@@ -115,7 +115,7 @@ def _next_hops_as_json(directory: Directory, source: str, destination: Destinati
 
 
 def _lines(found: dict[str, Any]) -> list[tuple[str, object]]:
-    """The lines of the table: a label and a value."""
+    """Return the lines of the table: a label and a value."""
     name, destination, hops = found["name"], found["destination"], found.get("next_hops")
     parts = [(key, value) for key, value in name.items() if key not in ("text", "elements")]
     lines = [("name", name["text"]), *parts]

@@ -113,7 +113,7 @@ def run_until_stopped(main: Coroutine[Any, Any, Result]) -> Result:
 
 
 def _on_stopping(handler: Handler) -> dict[int, Handler]:
-    """The handler of each signal that asks to stop and is not ignored; only the main thread handles signals."""
+    """Return the handler of each signal that asks to stop and is not ignored; only the main thread handles signals."""
     if threading.current_thread() is not threading.main_thread():
         return {}
     return {number: handler for number in _STOPPING if signal.getsignal(number) is not signal.SIG_IGN}

@@ -93,7 +93,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _is_capture(text: str) -> bool:
-    """Whether the first argument is no statement: these have spaces, and are not the names of files."""
+    """Return True if the first argument is no statement: these have spaces, and are not the names of files."""
     return os.path.exists(text) or not (text.startswith("@") or any(map(str.isspace, text)))
 
 
@@ -135,7 +135,7 @@ def _shell(options: argparse.Namespace, format: str) -> int:
 
 
 def _written(format: str, sink: Sink, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> int:
-    """The number of rows that were written."""
+    """Return the number of rows that were written."""
     from pyarrow import ArrowNotImplementedError
 
     try:

@@ -152,7 +152,7 @@ def _write(options: argparse.Namespace, format: str, summary: Summary) -> None:
 
 
 def _for_people(table: pa.Table, *, files: bool, routes: bool) -> pa.Table:
-    """Both times as one column, frames as text, with the names of ``files`` if wanted; no columns without values.
+    """Return both times as one column, frames as text, with the names of ``files`` if wanted, without empty columns.
 
     With ``routes`` the addresses and ports of both ends are one column as well.
     """

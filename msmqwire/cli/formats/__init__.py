@@ -39,7 +39,7 @@ class TableWriter(Protocol):
 
 
 def chosen_format(format: str | None, output: str) -> str:
-    """The format to write: that of ``-T``, or of the name of the file, or of the kind of standard output.
+    """Return the format to write: that of ``-T``, or of the name of the file, or of the kind of standard output.
 
     Raises
     ------
@@ -65,7 +65,7 @@ def chosen_format(format: str | None, output: str) -> str:
 
 
 def table_writer(format: str, sink: Sink, schema: pa.Schema, *, table: str = "") -> TableWriter:
-    """The writer of one of ``FORMATS``."""
+    """Return the writer of one of ``FORMATS``."""
     module = import_module(f"{__name__}.{_MODULES.get(format, format)}")
     writer: TableWriter = module.Writer(sink, schema, table=table)
     return writer

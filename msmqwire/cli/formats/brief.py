@@ -27,7 +27,7 @@ _NOT_SHOWN = {"version", "index"}
 
 
 def has_capture_columns(names: Sequence[str]) -> bool:
-    """Return True if columns are those of packets with their places in a capture, of which the file may be missing."""
+    """Return True if columns have the places of packets in captures; the file may be missing."""
     return {*CAPTURE.names} - {"file"} <= {*names}
 
 

@@ -30,7 +30,7 @@ _LONGEST_LIST = 36  # a longer list has a line for each item, as one of GUIDs ha
 
 
 def Writer(sink: Sink, schema: pa.Schema, *, table: str = "") -> TableWriter:  # noqa: N802 (a class elsewhere)
-    """Return the writer of records for a table with its capture columns, and that of a table for other columns."""
+    """Return the writer of packets as records, or that of other columns."""
     return (_Records if has_capture_columns(schema.names) else _Columns)(sink, schema, table=table)
 
 
