@@ -145,7 +145,7 @@ def _run(given: Sequence[str]) -> int:
 
 def command() -> NoReturn:
     """Run the program ``msmqwire``."""
-    # numpy's threads for matrices, of which there are none here, wait busily for 50 ms when they start
+    # numpy's threads for matrices, which no command has, wait busily for 50 ms when they start
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if sys.stdout is not None:
         # With a buffer also for PYTHONUNBUFFERED, without which writes to a full disk or a pipe may leave out a part;

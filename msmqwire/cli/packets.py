@@ -166,7 +166,7 @@ def _message_values(row: Row) -> dict[str, Any]:
 
 
 def parse_message_identifier(text: Any) -> tuple[UUID, int]:
-    r"""Return the parts of a message identifier as Windows prints it; raise ValueError where it is none.
+    r"""Return the parts of a message identifier as Windows prints it; raise ValueError for other text.
 
     >>> parse_message_identifier(r"{43cd8907-394c-8f11-4445-9078909ea0fc}\103")
     (UUID('43cd8907-394c-8f11-4445-9078909ea0fc'), 103)

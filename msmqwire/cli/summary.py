@@ -16,7 +16,7 @@ tables (--table):
   sessions         packets of each direction of a TCP connection, and missing bytes
   repeated         messages that were sent more than once
   discovery        runs of discovery; requests without an answer have no replies
-  notifications    changes of which a machine was notified
+  notifications    changes that a machine was notified of
   problems         faults and violations, by rule
   minutes          rows and faults of each minute
 

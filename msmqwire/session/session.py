@@ -135,7 +135,7 @@ class Session(ABC):
 
     @property
     def incomplete_bytes(self) -> int:
-        """Bytes of a packet of which the rest has not come."""
+        """The bytes of a packet that is not complete."""
         return len(self._reader)
 
     def send(self, message: mqqb.UserMessage, now: float) -> int:

@@ -1,6 +1,6 @@
-"""The table for people: packets as records, which appear as they are read; other rows as the first lines of a table.
+"""The table for people: packets with a line for each field, as they are read; of other rows the first, in columns.
 
-``pyarrow.compute`` makes the text of all records of a batch at once; rich draws tables.
+``pyarrow.compute`` makes the lines of all packets of a batch at once; rich draws columns.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _LONGEST_LIST = 36  # a longer list has a line for each item, as one of GUIDs ha
 
 
 def Writer(sink: Sink, schema: pa.Schema, *, table: str = "") -> TableWriter:  # noqa: N802 (a class elsewhere)
-    """Return the writer of packets as records, or that of other columns."""
-    return (_Records if has_capture_columns(schema.names) else _Columns)(sink, schema, table=table)
+    """Return the writer of packets, or that of other columns."""
+    return (_Packets if has_capture_columns(schema.names) else _Columns)(sink, schema, table=table)
 
 
-class _Records(PacketLines):
+class _Packets(PacketLines):
     """A line with the place and the title of each packet, and a line for each field that is not null, zero or empty."""
 
     def __init__(self, sink: Sink, schema: pa.Schema, *, table: str = "") -> None:
@@ -47,12 +47,12 @@ class _Records(PacketLines):
         self._is_empty = not table  # of several tables the command names those without rows
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Write the records of a batch."""
+        """Write the packets of a batch."""
         self._is_empty = self._is_empty and not len(batch)
         super().write(batch)
 
     def finish(self) -> None:
-        """Wait for the records to be written; say if there are none."""
+        """Wait for the lines to be written; say if there are none."""
         super().finish()
         if self._is_empty:
             self._sink.write(b"no rows\n")
@@ -120,8 +120,8 @@ class _Columns:
                 console.print(table)
             return "".join(f"{line.rstrip(' ')}\n" for line in found.get().splitlines())
         size = max(map(len, names))
-        records = (zip(names, row, strict=True) for row in zip(*cells, strict=True))
-        return "\n".join("".join(f"{name:{size}}  {value}\n" for name, value in record) for record in records)
+        rows = (zip(names, row, strict=True) for row in zip(*cells, strict=True))
+        return "\n".join("".join(f"{name:{size}}  {value}\n" for name, value in row) for row in rows)
 
 
 def _console(sink: Sink) -> Console:
