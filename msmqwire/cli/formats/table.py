@@ -39,7 +39,8 @@ class _Packets(PacketLines):
 
     def __init__(self, sink: Sink, schema: pa.Schema, *, table: str = "") -> None:
         super().__init__(sink, schema, table=table)
-        self._console = _console(sink)
+        console = _console(sink)
+        self._styles = {name: _ends(console, name) for name in ("dim", "bold cyan", "yellow", "bold red")}
         size = max(map(len, self._fields), default=0)
         before, after = self.style("dim")
         self._labels = {name: f"  {before}{name:{size}}{after}  " for name in self._fields}
@@ -59,10 +60,7 @@ class _Packets(PacketLines):
 
     def style(self, style: str) -> tuple[str, str]:
         """Return the text that begins and ends a style of rich."""
-        with self._console.capture() as found:
-            self._console.print("x", style=style, end="")
-        before, _, after = found.get().partition("x")
-        return before, after
+        return self._styles[style]
 
     def _lines(self, batch: pa.RecordBatch) -> memoryview:
         lines = [self._place_and_title(batch), *(self._field(batch, name) for name in self._fields)]
@@ -122,6 +120,13 @@ class _Columns:
         size = max(map(len, names))
         rows = (zip(names, row, strict=True) for row in zip(*cells, strict=True))
         return "\n".join("".join(f"{name:{size}}  {value}\n" for name, value in row) for row in rows)
+
+
+def _ends(console: Console, style: str) -> tuple[str, str]:
+    with console.capture() as found:
+        console.print("x", style=style, end="")
+    before, _, after = found.get().partition("x")
+    return before, after
 
 
 def _console(sink: Sink) -> Console:
