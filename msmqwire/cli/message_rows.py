@@ -44,10 +44,9 @@ class OneMessage:
         The messages that cannot be sent.
     """
 
-    name = ""
-    left_out = 0
-
     def __init__(self, fields: Mapping[str, Any], count: int) -> None:
+        self.name = ""
+        self.left_out = 0
         self._fields = fields
         self._count = count
 
@@ -86,15 +85,11 @@ class RowMessages(OneMessage):
         self._without_security = 0
         self._lines = FewLines("further rows that are left out are counted")
 
-    @property
-    def name(self) -> str:  # type: ignore[override] # of a single message it is constant
-        """The last row."""
-        return f"line {self._number:,}"
-
     async def makers(self) -> AsyncIterator[tuple[Maker, str | None]]:
         """Yield a function that makes the message of each row, and the key of the row."""
         async for line in _lines():
             self._number += 1
+            self.name = f"line {self._number:,}"
             if not line.strip():
                 continue
             try:
