@@ -35,7 +35,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import io
 import os
 import shlex
 import signal
@@ -148,31 +147,25 @@ def _run(given: Sequence[str]) -> int:
 
 def command() -> NoReturn:
     """Run the program ``msmqwire``."""
-    # numpy's threads for matrices, of which there are none here, wait busily for 50 ms when they start
+    # numpy's threads for matrices, which no command has, wait busily for 50 ms when they start
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    # With PYTHONUNBUFFERED, writes to a full disk or a pipe may leave out the rest of what they were given
-    if sys.stdout is not None and isinstance(sys.stdout.buffer, io.RawIOBase):
-        sys.stdout = open(  # noqa: SIM115
-            sys.stdout.fileno(), "w", encoding=sys.stdout.encoding, errors=sys.stdout.errors, closefd=False
-        )
+    if sys.stdout is not None:
+        # With a buffer also for PYTHONUNBUFFERED, without which writes to a full disk or a pipe may leave out a part;
+        # other characters of names would end a command whose output has another encoding than UTF-8
+        number, encoding = sys.stdout.fileno(), sys.stdout.encoding
+        sys.stdout = open(number, "w", encoding=encoding, errors="backslashreplace", closefd=False)  # noqa: SIM115
     # Spark may need it
     if sys.argv[1:2] != ["pipeline"] and not any(word.startswith(("--spark", "--master")) for word in sys.argv):
         sys.meta_path.insert(0, _NoPandas())
-    # Other characters of names would end a command whose output has another encoding than UTF-8
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")
     status = main()
-    # Threads of deltalake sometimes abort an interpreter that is ending
+    # Threads of deltalake sometimes abort an interpreter that is ending; all output is flushed
     if "deltalake" in sys.modules:
-        for stream in (sys.stdout, sys.stderr):
-            if stream is not None:
-                stream.flush()
         os._exit(status)
     sys.exit(status)
 
 
 def _parsed(given: Sequence[str]) -> argparse.Namespace:
-    """The options of a command line; the module of the chosen subcommand is imported alone."""
+    """Return the options of a command line; the module of the chosen subcommand is imported alone."""
     if not given or given[0] not in SUBCOMMANDS:
         _answer_or_refuse(given)
     return _subparser(Parser(prog=f"{_PROGRAM} {given[0]}"), given[0]).parse(given[1:])
@@ -197,7 +190,7 @@ def _answer_or_refuse(given: Sequence[str]) -> NoReturn:
 
 
 def _subparser(parser: Parser, name: str) -> Parser:
-    """The parser with what the module of a subcommand adds to it; the docstring of the module is the help."""
+    """Return the parser with what the module of a subcommand adds to it; the docstring of the module is the help."""
     module = import_module(f"msmqwire.cli.{name}")
     parser.describe(module.__doc__)
     module.add(parser)
@@ -206,7 +199,7 @@ def _subparser(parser: Parser, name: str) -> Parser:
 
 
 def _parser(chosen: Iterable[str]) -> Parser:
-    """The parser; only the chosen subcommands have their options."""
+    """Return the parser; only the chosen subcommands have their options."""
     parser = Parser(prog=_PROGRAM)
     parser.describe(__doc__)
     parser.add_argument("--version", action="version", version=f"msmqwire {__version__}", help="show the version")

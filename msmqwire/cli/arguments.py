@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 import os
+import stat
 import sys
 import uuid
 from collections import Counter
@@ -41,7 +42,8 @@ def add_output(parser: argparse.ArgumentParser) -> None:
 def add_jobs(parser: argparse.ArgumentParser, work: str, default: int | None = None) -> None:
     """Add ``--jobs``, the threads that do the work: as many as the cores that may be used, if there is no default."""
     text = f"{work} in N threads; rows and their order stay the same (default: {default or 'the cores it may use'})"
-    parser.add_argument("-j", "--jobs", type=count_of_jobs, default=default, metavar="N", help=text)
+    threads = integer(1, 1024, "a number of threads from 1 to 1024")
+    parser.add_argument("-j", "--jobs", type=threads, default=default, metavar="N", help=text)
 
 
 def add_ports(parser: argparse.ArgumentParser) -> None:
@@ -58,6 +60,14 @@ def add_copies(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_addresses(parser: argparse.ArgumentParser, rows: str) -> None:
+    """Add ``--address``, the senders and receivers of rows."""
+    text = f"{rows} that this address or network (10.20.1.0/24) sent or received; may be repeated"
+    parser.add_argument(
+        "--address", dest="addresses", action="append", default=[], type=network, metavar="NET", help=text
+    )
+
+
 def add_ping(parser: argparse.ArgumentParser, text: str) -> None:
     """Add ``--ping`` and ``--ping-port``, which ``ping_port`` reads."""
     parser.add_argument("--ping", action="store_true", help=text)
@@ -65,7 +75,7 @@ def add_ping(parser: argparse.ArgumentParser, text: str) -> None:
 
 
 def ping_port(options: argparse.Namespace) -> int | None:
-    """The UDP port of pings; None if there are to be none."""
+    """Return the UDP port of pings; None if there are to be none."""
     chosen: int | None = options.ping_port
     return PING_PORT if chosen is None and options.ping else chosen
 
@@ -73,15 +83,7 @@ def ping_port(options: argparse.Namespace) -> int | None:
 def add_selection(parser: argparse.ArgumentParser) -> None:
     """Add the options that select payloads: ``--ports``, ``--address``, ``--since``, ``--until`` and ``--copies``."""
     add_ports(parser)
-    parser.add_argument(
-        "--address",
-        dest="addresses",
-        action="append",
-        default=[],
-        type=network,
-        metavar="NET",
-        help="only payloads that this address or network (10.20.1.0/24) sent or received; may be repeated",
-    )
+    add_addresses(parser, "only payloads")
     time = "ISO 8601, or 08:10 of the day when the capture begins, or -2h (d, h, m, s) from now; UTC without a zone"
     parser.add_argument("--since", type=moment, metavar="TIME", help=f"only payloads captured then or later: {time}")
     add_copies(parser)
@@ -89,7 +91,7 @@ def add_selection(parser: argparse.ArgumentParser) -> None:
 
 
 def read_options(options: argparse.Namespace, files: Sequence[str], **others: Any) -> ReadOptions:
-    """How to read captures, as ``add_selection`` and other options say; times of day are of the first of ``files``."""
+    """Return how to read captures, by the options of a command; times of day are of the first of ``files``."""
     from msmqwire.capture import ReadOptions
     from msmqwire.capture.reader import first_time
 
@@ -115,7 +117,7 @@ def add_spark(parser: argparse.ArgumentParser) -> None:
 
 
 def wants_spark(options: argparse.Namespace) -> bool:
-    """Whether Spark is to answer, which it does for a lake.
+    """Return True if Spark is to answer, which it does for a lake.
 
     Raises
     ------
@@ -141,6 +143,31 @@ def add_expected(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_rules(parser: argparse.ArgumentParser) -> None:
+    """Add ``--rules-from``, the folder of further rules."""
+    parser.add_argument("--rules-from", metavar="FOLDER", help="apply the rules of its files NAME.sql as well")
+
+
+def add_strict(parser: argparse.ArgumentParser) -> None:
+    """Add ``--strict``, with which violations that a receiver discards are faults."""
+    parser.add_argument("--strict", action="store_true", help="report violations that a receiver discards as faults")
+
+
+def add_hex(parser: argparse.ArgumentParser, argument: str, note: str = "") -> None:
+    """Add ``--hex``: the argument is a payload, which ``msmqwire.cli.payload`` reads; ``note`` ends the help."""
+    parser.add_argument("--hex", action="store_true", help=f"{argument} is one payload, as a log has it{note}")
+
+
+def add_source(parser: argparse.ArgumentParser, text: str) -> None:
+    """Add ``--from``, the queue manager of the directory that sends."""
+    parser.add_argument("--from", dest="source", type=object_name, metavar="SRC", help=text)
+
+
+def add_store(parser: argparse.ArgumentParser, text: str) -> None:
+    """Add ``--store``, the folder of a store of messages."""
+    parser.add_argument("--store", metavar="DIR", help=text)
+
+
 def add_quiet(parser: argparse.ArgumentParser) -> None:
     """Add ``-q``."""
     parser.add_argument("-q", "--quiet", action="store_true", help="no counts and no progress on standard error")
@@ -154,62 +181,40 @@ def column_names(text: str) -> list[str]:
     return names
 
 
-def _number(text: str, low: int, high: int, what: str) -> int:
-    number = int(text) if text.strip().isdecimal() else -1
-    if not low <= number <= high:
-        raise argparse.ArgumentTypeError(f"{text!r} is not {what}")
+def integer(low: int, high: int, what: str = "") -> Callable[[str], int]:
+    """Return the type of an option that is a number in a range."""
+
+    def number(text: str) -> int:
+        found = int(text) if text.strip().isdecimal() else -1
+        if not low <= found <= high:
+            raise argparse.ArgumentTypeError(f"{text!r} is not {what or f'a number from {low} to {high}'}")
+        return found
+
     return number
 
 
-def integer(low: int, high: int) -> Callable[[str], int]:
-    """The type of an option that is a number in a range."""
-    return lambda text: _number(text, low, high, f"a number from {low} to {high}")
-
-
-def count(text: str) -> int:
-    """A number of rows or messages, at least 1."""
-    return _number(text, 1, sys.maxsize, "a number, at least 1")
-
-
-def hours(text: str) -> int:
-    """A number of hours, from 0 to 100 years."""
-    return _number(text, 0, 876_000, "a number of hours, from 0 on")
-
-
-def days(text: str) -> int:
-    """A number of days, from 0 to 100 years."""
-    return _number(text, 0, 36_500, "a number of days, from 0 on")
-
-
-def count_of_jobs(text: str) -> int:
-    """A number of threads, at least 1."""
-    return _number(text, 1, 1024, "a number of threads from 1 to 1024")
+count = integer(1, sys.maxsize, "a number, at least 1")
+hours = integer(0, 876_000, "a number of hours, from 0 on")  # to 100 years
+days = integer(0, 36_500, "a number of days, from 0 on")
+port = integer(1, 65535, "a port from 1 to 65535")
+#: 0 lets the system choose.
+port_or_free = integer(0, 65535, "a port from 0 to 65535")
 
 
 def usable_cores() -> int:
-    """The cores that this process may use."""
+    """Return the cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def port(text: str) -> int:
-    """A port number."""
-    return _number(text, 1, 65535, "a port from 1 to 65535")
-
-
-def port_or_free(text: str) -> int:
-    """A port number; 0 lets the system choose."""
-    return _number(text, 0, 65535, "a port from 0 to 65535")
-
-
 def host_name(text: str) -> str:
-    """The name or the address of a computer; an empty one would stand for all addresses of this computer."""
+    """Check the name or the address of a computer; an empty one would stand for all addresses of this computer."""
     if not text.strip():
         raise argparse.ArgumentTypeError(f"{text!r} is not the name or the address of a computer")
     return text
 
 
 def _text(parser: str, what: str) -> Callable[[str], str]:
-    """The type of an argument whose text this function of ``capture.options`` parses, for ``ReadOptions``."""
+    """Return the type of an argument whose text this function of ``capture.options`` parses, for ``ReadOptions``."""
 
     def check(text: str) -> str:
         from msmqwire.capture import options
@@ -230,7 +235,7 @@ moment = _text("parse_moment", "a moment")
 
 
 def parse_guid(text: str) -> uuid.UUID:
-    """A GUID, with or without braces; a ValueError says what one looks like."""
+    """Parse a GUID, with or without braces; a ValueError says what one looks like."""
     found = guid_of(text[1:-1] if text[:1] + text[-1:] == "{}" else text)
     if found is None:
         raise ValueError(f"{text!r} is not a GUID, as in dcc51bf6-d4ad-4543-8739-71568e8f9128")
@@ -238,7 +243,7 @@ def parse_guid(text: str) -> uuid.UUID:
 
 
 def guid(text: str) -> uuid.UUID:
-    """``parse_guid`` as the type of an option."""
+    """Parse a GUID as the type of an option."""
     try:
         return parse_guid(text)
     except ValueError as error:
@@ -246,7 +251,7 @@ def guid(text: str) -> uuid.UUID:
 
 
 def object_name(text: str) -> str:
-    """A name or an identifier of an object; an identifier without the braces that other programs show."""
+    """Return a name or an identifier of an object; an identifier without the braces that other programs show."""
     try:
         return str(parse_guid(text))
     except ValueError:
@@ -254,7 +259,7 @@ def object_name(text: str) -> str:
 
 
 def seconds(text: str) -> float:
-    """A duration greater than 0."""
+    """Parse a duration greater than 0."""
     try:
         number = float(text)
     except ValueError:
@@ -265,7 +270,7 @@ def seconds(text: str) -> float:
 
 
 def input_file(name: str, what: str = "capture") -> str:
-    """A file to read.
+    """Return the name of a file to read.
 
     Raises
     ------
@@ -284,8 +289,16 @@ def input_file(name: str, what: str = "capture") -> str:
     return name
 
 
+def is_pipe(name: str) -> bool:
+    """Return True if a file, or standard input, can be read only once."""
+    try:
+        return name == "-" or stat.S_ISFIFO(os.stat(name).st_mode)
+    except OSError:
+        return False
+
+
 def capture_files(names: Sequence[str]) -> tuple[list[str], int]:
-    """The captures that names stand for, and the number of other files; standard error has a line for each of those.
+    """Return the captures that names stand for, and the number of other files, each with a line on standard error.
 
     Raises
     ------

@@ -5,18 +5,18 @@ from __future__ import annotations
 import argparse
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from msmqwire.cli.arguments import ping_port
 from msmqwire.cli.console import CommandError, print_json, say
 from msmqwire.cli.next_hops import find_destination
-from msmqwire.errors import EncodeError, SessionError, counted
+from msmqwire.errors import SessionError, counted
 
 if TYPE_CHECKING:
+    from msmqwire.cli.message_rows import Maker, OneMessage, RowMessages
     from msmqwire.cli.next_hops import Destination
     from msmqwire.directory import Directory
-    from msmqwire.mqqb import UserMessage
     from msmqwire.net import SessionClient
     from msmqwire.session import Event, Store
     from msmqwire.session.outbox import Outcome, OutgoingTransaction
@@ -45,43 +45,28 @@ class Committing:
         self._rejected = 0
         self._clients: list[SessionClient] = []
 
-    async def run(self, messages: Sequence[Callable[..., UserMessage]] = ()) -> int:
-        """Commit messages, and send until all are acknowledged; the exit status."""
-
-        async def makers() -> AsyncIterator[tuple[Callable[..., UserMessage], str | None]]:
-            for each in messages:
-                yield each, None
-
-        return await self.run_rows(makers(), None)
-
-    async def run_rows(
-        self,
-        makers: AsyncIterator[tuple[Callable[..., UserMessage], str | None]],
-        leave_out: Callable[[Exception], None] | None,
-    ) -> int:
-        """Commit messages with their keys, all together or each, and send until all are acknowledged.
-
-        ``leave_out`` gets the error of the last message if it cannot be made; without it, the error ends the command.
-        """
+    async def run(self, messages: OneMessage | RowMessages | None) -> int:
+        """Commit messages, all together or each, and send until all are acknowledged; the exit status."""
         logging.getLogger("msmqwire.net").addHandler(logging.NullHandler())
-        self._leave_out = leave_out
         final = self._options.wait == "final"
         from msmqwire.session import Store
 
         with Store(self._options.store) as store:
             clients = self._clients
             try:
-                if self._options.each:
+                if messages is None:
+                    clients += self._opened(store, ())
+                elif self._options.each:
                     clients.append(client := self._client(store, self._destination, self._queues_of(())))
-                    async for make, key in makers:
+                    async for make, key in messages.makers():
                         with store.outbox.transaction(final=final) as transaction:
-                            self._add(transaction, make, key)
+                            _add(transaction, messages, make, key)
                         self._count(transaction.message_ids, transaction.skipped)
                         client.resume(transaction.queues)
                 else:
                     with store.outbox.transaction(final=final) as transaction:
-                        async for make, key in makers:
-                            self._add(transaction, make, key)
+                        async for make, key in messages.makers():
+                            _add(transaction, messages, make, key)
                     self._count(transaction.message_ids, transaction.skipped)
                     clients += self._opened(store, transaction.queues)
                 async with asyncio.timeout(self._options.timeout):
@@ -97,14 +82,6 @@ class Committing:
             if not self._options.quiet:
                 say(f"all messages are acknowledged, {self._rejected:,} rejected or expired")
             return _REJECTED if self._rejected else 0
-
-    def _add(self, transaction: OutgoingTransaction, make: Callable[..., UserMessage], key: str | None) -> None:
-        try:
-            transaction.add(make, key)
-        except (CommandError, EncodeError) as error:
-            if self._leave_out is None:
-                raise
-            self._leave_out(error)
 
     async def _wait(self, final: bool) -> None:
         """Wait for all clients; the error of the first that has one."""
@@ -186,8 +163,15 @@ class Committing:
         )
 
 
+def _add(transaction: OutgoingTransaction, messages: OneMessage | RowMessages, make: Maker, key: str | None) -> None:
+    try:
+        transaction.add(make, key)
+    except ValueError as error:
+        messages.leave_out(error)
+
+
 def described(outcome: Outcome) -> dict[str, object]:
-    """What became of a message, for a line of JSON."""
+    """Return what became of a message, for a line of JSON."""
     from msmqwire import mqqb
     from msmqwire.mqqb.message.classes import MEANINGS, MESSAGE_CLASSES
 

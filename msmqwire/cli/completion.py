@@ -12,7 +12,7 @@ _FOLDERS = {"DIR"}
 
 
 def script(parser: argparse.ArgumentParser, shell: str) -> str:
-    """The completion script for a shell: subcommands, options, names in tables, files and folders."""
+    """Return the completion script for a shell: subcommands, options, names in tables, files and folders."""
     shtab = optional("shtab", "msmqwire --completion")
     _mark_arguments(parser, shtab, "", _names())
     text: str = shtab.complete(parser, shell)
@@ -20,7 +20,7 @@ def script(parser: argparse.ArgumentParser, shell: str) -> str:
 
 
 def _names() -> dict[tuple[str, str], list[str]]:
-    """The names that an argument of a subcommand takes, by the subcommand and the argument."""
+    """Return the names that an argument of a subcommand takes, by the subcommand and the argument."""
     optional("pyarrow", "msmqwire --completion")
     from msmqwire.capture import ALL_TABLES
     from msmqwire.cli.decode import ALL

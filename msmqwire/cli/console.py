@@ -18,6 +18,7 @@ from msmqwire.errors import MsmqWireError, meant, printable, require, similar
 INVISIBLE = (
     "\xad\u034f\u115f\u1160\u17b4\u17b5\u180e\u200b\u2060-\u2064\u206a-\u206f\u3164\ufeff\uffa0\U000e0000-\U000e007f"
 )
+_MOST_LINES = 100
 _INVISIBLE = re.compile(f"[{INVISIBLE}]")
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -69,7 +70,7 @@ class ClosedOutput(io.TextIOBase):
 
 
 def visible(text: str) -> str:
-    """The text with escapes in place of characters without a shape, such as ``\\u200b``.
+    """Return the text with escapes in place of characters without a shape, such as ``\\u200b``.
 
     >>> visible("pay\u200bment \U000e0041")
     'pay\\\\u200bment \\\\U000e0041'
@@ -85,8 +86,27 @@ def say(text: str) -> None:
             print(printable(text), file=sys.stderr, flush=True)
 
 
+class FewLines:
+    """Lines on standard error about what others cause, and may cause often: the first hundred, and then ``last``."""
+
+    def __init__(self, last: str = "") -> None:
+        self._last = last
+        self._count = 0
+        self._keys: set[object] = set()
+
+    def say(self, text: str, key: object = None) -> None:
+        """Print a line, unless there was one with its key, or a hundred others."""
+        if self._count >= _MOST_LINES or (key is not None and key in self._keys):
+            return
+        self._keys.add(key)
+        self._count += 1
+        say(text)
+        if self._count == _MOST_LINES and self._last:
+            say(self._last)
+
+
 def describe_error(error: OSError | MsmqWireError) -> str:
-    """An error as one line; of an error of the system, the file first."""
+    """Return an error as one line; of an error of the system, the file first."""
     if isinstance(error, MsmqWireError):
         return str(error)
     # deltalake writes its errors for terminals
@@ -95,7 +115,7 @@ def describe_error(error: OSError | MsmqWireError) -> str:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """A question that ends an error about an unknown word; empty if no known word is like it."""
+    """Return a question that ends an error about an unknown word; empty if no known word is like it."""
     return meant(similar(word, known))
 
 
@@ -122,7 +142,7 @@ def print_table(rows: Sequence[Sequence[str]]) -> None:
 
 
 def json_line(value: dict[str, Any]) -> str:
-    """An object as one line of JSON, GUIDs as text, bytes in hexadecimal; it cannot control a terminal."""
+    """Return an object as one line of JSON, GUIDs as text, bytes in hexadecimal; it cannot control a terminal."""
 
     def text(value: object) -> str:
         return value.hex() if isinstance(value, bytes) else str(value)

@@ -25,7 +25,7 @@ def report(lines: Iterable[str], status: int, *, quiet: bool) -> int:
 
 
 def counts(reader: TablesReader, refused: int, *, payloads: bool = True) -> tuple[list[str], int]:
-    """What became of every frame and payload of captures, in lines, and the exit status of reading.
+    """Return what became of every frame and payload of captures, in lines, and the exit status of reading.
 
     ``refused`` is the number of files that are no captures. If ``payloads`` is false, payloads that cannot be decoded
     do not count.
@@ -53,7 +53,7 @@ def described(
     *,
     payloads: bool,
 ) -> tuple[list[str], int]:
-    """The lines and the exit status of counts, as of ``counts``."""
+    """Return the lines and the exit status of counts, as of ``counts``."""
     if not payloads:
         faults, encrypted, unread = {}, 0, 0
     elif "messages" in rows:  # which has the faults of messages that may be notifications
@@ -66,7 +66,7 @@ def described(
 
 
 def _unselected(reader: TablesReader) -> Iterator[str]:
-    """What payloads the captures have, in a line, if the options select none of them.
+    """Yield what payloads the captures have, in a line, if the options select none of them.
 
     The captures are read a second time; standard input cannot be.
     """
@@ -104,7 +104,7 @@ def _unselected(reader: TablesReader) -> Iterator[str]:
 
 
 def _ports_without_frames(reader: TablesReader) -> Iterator[str]:
-    """Which ports were read, in a line, if no frame has one of them; not where other options select frames."""
+    """Yield which ports were read, in a line, if no frame has one of them; not where other options select frames."""
     from msmqwire import capture
     from msmqwire.capture.options import ports_text
 

@@ -11,7 +11,7 @@ _KEPT_FILES = 64
 
 
 def most_connections() -> int:
-    """The number of connections that leaves descriptors for files; allow as many descriptors as the system does."""
+    """Allow as many descriptors as the system does; return the number of connections that leaves some for files."""
     if sys.platform == "win32":  # it has no such limit
         return _MOST_CONNECTIONS
     import resource

@@ -38,9 +38,11 @@ from typing import TYPE_CHECKING
 from msmqwire.cli.arguments import (
     add_expected,
     add_format,
+    add_hex,
     add_jobs,
     add_output,
     add_quiet,
+    add_rules,
     add_selection,
     add_spark,
     usable_cores,
@@ -67,11 +69,11 @@ if TYPE_CHECKING:
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the options to the parser."""
     add_captures_or_lake(parser)
-    parser.add_argument("--hex", action="store_true", help="CAPTURE is one payload, as a log has it")
+    add_hex(parser, "CAPTURE")
     add_expected(parser)
     parser.add_argument("--suricata", action="store_true", help="write the rules for Suricata instead")
     parser.add_argument("--rules", action="store_true", help="list the rules instead")
-    parser.add_argument("--rules-from", metavar="FOLDER", help="apply the rules of its files NAME.sql as well")
+    add_rules(parser)
     add_format(parser, FORMATS)
     add_output(parser)
     add_jobs(parser, "decode and query")
@@ -153,7 +155,7 @@ def _write_rules(options: argparse.Namespace) -> int:
 
 
 def chosen_rules(options: argparse.Namespace) -> tuple[Rule, ...]:
-    """The rules of the package, and those of ``--rules-from``: a rule replaces that with its name."""
+    """Return the rules of the package, and those of ``--rules-from``: a rule replaces that with its name."""
     from msmqwire.insight.rules import RULES_BY_NAME, read_rules
 
     own = read_rules(options.rules_from) if options.rules_from else []

@@ -30,7 +30,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def _command(commands: Any, act: Callable[[argparse.Namespace], int]) -> Parser:
-    """The parser of a command, whose help is the docstring of its function."""
+    """Return the parser of a command, whose help is the docstring of its function."""
     text = inspect.cleandoc(act.__doc__ or "")
     summary = text.partition(".")[0]
     parser: Parser = commands.add_parser(act.__name__, help=f"{summary[:1].lower()}{summary[1:]}")

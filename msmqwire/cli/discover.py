@@ -73,7 +73,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _networks(names: Sequence[str] | None) -> list[NetworkAddress]:
-    """The networks to ask: the named networks in their order, or all but loopback."""
+    """Return the networks to ask: the named networks in their order, or all but loopback."""
     from msmqwire.net import local_networks
 
     try:
@@ -168,7 +168,7 @@ def _place(network: NetworkAddress) -> dict[str, str]:
 
 
 def _text(result: Discovery, site: UUID) -> bytes:
-    """The answers: one after the other, and below each its site and lists."""
+    """Return the answers: one after the other, and below each its site and lists."""
     lines = []
     for answer in result.answers:
         other = answer.reply.responding_site_id

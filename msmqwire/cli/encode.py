@@ -95,7 +95,7 @@ class _Packet:
         return self.transport == "ipx" or any(map(self._is_refused, self.rows))
 
     def _is_refused(self, row: Row) -> bool:
-        """Whether no conforming sender writes a row."""
+        """Return True if no conforming sender writes a row."""
         from msmqwire.cli.packets import has_invalid_name
 
         # A wrong name in a row written by hand, which has no column of violations, is an error
@@ -103,7 +103,7 @@ class _Packet:
         return bool(row.get("fault") or row.get("violations")) or (decoded and has_invalid_name(row))
 
     def encoded(self) -> bytes:
-        """Its bytes; errors as in ``packet_of``."""
+        """Return its bytes; errors as in ``packet_of``."""
         from msmqwire.cli.packets import packet_of
 
         return packet_of(self.table, self.rows)
@@ -149,10 +149,10 @@ def _opened(name: str) -> Iterator[IO[bytes]]:
 
 
 def _rows(file: IO[bytes], options: argparse.Namespace) -> Iterator[tuple[int, str, dict[str, Any]]]:
-    """The line, the table and the columns of each row."""
-    from msmqwire.cli.packets import LONGEST_ROW, check_columns, row_of
+    """Yield the line, the table and the columns of each row."""
+    from msmqwire.cli.packets import check_columns, lines_of, row_of
 
-    for number, line in enumerate(iter(lambda: file.readline(LONGEST_ROW + 1), b""), 1):
+    for number, line in enumerate(lines_of(file), 1):
         if not line.strip():
             continue
         try:
@@ -167,7 +167,7 @@ def _rows(file: IO[bytes], options: argparse.Namespace) -> Iterator[tuple[int, s
 
 
 def _table_of(row: Row) -> str:
-    """The table that has the columns of a row; a column ``kind`` says it by its value."""
+    """Return the table that has the columns of a row; a column ``kind`` says it by its value."""
     from msmqwire.cli.packets import columns_of
     from msmqwire.mqqb.message.schema import KINDS
     from msmqwire.mqqb.session.schema import SESSION_KINDS
@@ -203,7 +203,7 @@ def _packets(rows: Iterable[tuple[int, str, dict[str, Any]]]) -> list[_Packet]:
 
 
 def _identity(row: Row) -> tuple[str, ...]:
-    """The identity of the packet of a row; as text, since a row written by hand may have values of any type."""
+    """Return the identity of the packet of a row; as text, since a row written by hand may have values of any type."""
     return tuple(repr(row.get(column)) for column in _PACKET)
 
 
@@ -220,7 +220,7 @@ def _write_capture(sink: Sink, packets: Iterable[tuple[int, Flow, _Packet]], nam
 
 
 def _flow(row: Row) -> Flow:
-    """The sender and the receiver of the packet of a row."""
+    """Return the sender and the receiver of the packet of a row."""
     from msmqwire.capture.files.writing import Flow
 
     place = {**_PLACE, "dst_port": PING_PORT if row.get("kind") == "ping" else _PLACE["dst_port"]}

@@ -40,7 +40,7 @@ def add_ldap_help(parser: argparse.ArgumentParser) -> None:
 
 
 def is_url(name: str) -> bool:
-    """Whether the name of a directory is a URL of LDAP.
+    """Return True if the name of a directory is a URL of LDAP.
 
     Raises
     ------
@@ -59,7 +59,7 @@ def is_url(name: str) -> bool:
 
 
 def open_directory(name: str) -> Directory:
-    """The directory in a file or at an LDAP URL.
+    """Return the directory in a file or at an LDAP URL.
 
     Raises
     ------
@@ -98,7 +98,7 @@ class DirectorySource:
         self._directory = open_directory(name)
 
     def current(self) -> Directory:
-        """The directory as it is now.
+        """Return the directory as it is now.
 
         Raises
         ------
@@ -116,7 +116,7 @@ class DirectorySource:
         return self._directory
 
     def _file_state(self) -> tuple[int, ...]:
-        """What changes with the bytes of a file; of a directory in LDAP nothing."""
+        """Return what changes with the bytes of a file; of a directory in LDAP nothing."""
         if is_url(self._name):
             return ()
         found = os.stat(self._name)
@@ -124,7 +124,7 @@ class DirectorySource:
 
 
 def find_queue_manager(directory: Directory, identifier: UUID) -> QueueManager:
-    """The queue manager with this Identifier.
+    """Return the queue manager with this Identifier.
 
     Raises
     ------
@@ -140,7 +140,7 @@ def find_queue_manager(directory: Directory, identifier: UUID) -> QueueManager:
 
 
 def find_machine(directory: Directory, text: str) -> QueueManager:
-    """The queue manager with this ComputerName, QualifiedComputerName or Identifier.
+    """Return the queue manager with this ComputerName, QualifiedComputerName or Identifier.
 
     Raises
     ------

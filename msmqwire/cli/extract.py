@@ -17,8 +17,8 @@ from msmqwire.cli.target import make_folder
 from msmqwire.errors import counted
 
 if TYPE_CHECKING:
+    from msmqwire.cli.chosen_rows import ChosenRows
     from msmqwire.insight.bodies import Kind
-    from msmqwire.insight.sql import Condition
 
 MANIFEST = "manifest.jsonl"
 _PLACE = ("file", "frame", "first_frame", "stream_offset", "src", "src_port", "dst", "dst_port")
@@ -26,36 +26,28 @@ _PARTS = {"body": "bodies", "extension": "extensions"}
 _MESSAGE = ("source_queue_manager", "message_id", "destination_queue", "label")
 
 
-def extract(options: argparse.Namespace, condition: Condition | None) -> int:
-    """Write the body and ExtensionData of each message to files of their own; the exit status."""
+def extract(options: argparse.Namespace, chosen: ChosenRows) -> int:
+    """Write the body and ExtensionData of each chosen message to files of their own; the exit status."""
     from msmqwire.capture import read_tables, table_columns
     from msmqwire.insight.bodies import NEEDED
 
+    tables = chosen.tables(["messages"])
     names, refused = capture_files(options.files)
-    needed = {
-        *_PLACE,
-        "time",
-        *_MESSAGE,
-        *NEEDED,
-        "extension_data",
-        "fault",
-        *(condition.columns("messages") if condition else ()),
-    }
+    needed = {*_PLACE, "time", *_MESSAGE, *NEEDED, "extension_data", "fault", *chosen.columns("messages")}
     columns = {"messages": [name for name in table_columns("messages") if name in needed]}
     how = read_options(options, names, columns=columns, guid="text", dictionaries=False, strict=options.strict)
     folder = _Folder(options.extract)
     with (
-        read_tables(names, ["messages"], how) as reader,
+        read_tables(names, tables, how) as reader,
         progress(names, wanted=not options.quiet) as show,
         folder,
     ):
-        for _, batch in reader:
-            rows: Any = condition.rows(batch) if condition else batch
+        rows: Any
+        for _, rows in chosen.rows(reader, show):
             # Python has no type for nanoseconds
             times = rows["time"].cast("int64").to_pylist()
             for time, row in zip(times, rows.drop_columns("time").to_pylist(), strict=True):
                 folder.add(time, row)
-            show(reader.stats.bytes_read)
     if not options.quiet:
         _report(folder)
     return report(*counts(reader, refused), quiet=options.quiet)

@@ -12,7 +12,7 @@ _DEVICES = re.compile(r"(con|prn|aux|nul|(com|lpt)[0-9])(\.|$)")
 
 
 def file_stem(text: str) -> str:
-    r"""The name of a file, without its extension, for a text; no two texts have the same.
+    r"""Return the name of a file, without its extension, for a text; no two texts have the same.
 
     It has lower-case letters, digits, ``.``, ``-`` and ``_`` only; ``_`` is written twice, and every other character as
     its number between two of them. It does not begin with ``-`` or ``.``, and is no device of Windows.

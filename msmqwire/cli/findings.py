@@ -57,7 +57,7 @@ def _shown(value: Any) -> str | None:
 
 
 def _zeek(findings: Sequence[Finding]) -> Iterable[str]:
-    """The ASCII log of Zeek: a header, then values separated by tabs."""
+    """Yield the lines of the ASCII log of Zeek: a header, then values separated by tabs."""
     yield from ("#separator \\x09\n", "#set_separator\t,\n", "#empty_field\t(empty)\n", "#unset_field\t-\n")
     yield "#path\tmsmqwire_findings\n#fields\t" + "\t".join(name for name, _ in _ZEEK) + "\n"
     yield "#types\t" + "\t".join(kind for _, kind in _ZEEK) + "\n"
@@ -116,7 +116,7 @@ def _eve(findings: Sequence[Finding], rules: Iterable[Rule]) -> Iterable[str]:
 
 
 def _protocol(address: str | None, transport: str | None) -> str | None:
-    """What carried the packets of a rule; None where several protocols did."""
+    """Return what carried the packets of a rule; None where several protocols did."""
     try:
         ip_address(address or "")
     except ValueError:

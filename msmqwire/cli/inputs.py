@@ -60,7 +60,7 @@ class Inputs:
             self.captures, self._refused = capture_files(options.files)
 
     def options_of_spark(self) -> dict[str, Any]:
-        """The options with which the data source of Spark reads the rows of the lake that the options select."""
+        """Return the options with which the data source of Spark reads the rows of the lake that the options select."""
         from msmqwire.capture.options import time_text
 
         options, chosen = self._options, read_options(self._options, [])
@@ -73,7 +73,7 @@ class Inputs:
         }
 
     def counts_of_lake(self, tables: Collection[str], *, payloads: bool = True) -> tuple[list[str], int]:
-        """The lines and the exit status of tables of the lake, as ``rows`` has them."""
+        """Return the lines and the exit status of tables of the lake, as ``rows`` has them."""
         return _lake_counts(self._options, tables, payloads=payloads)
 
     @contextlib.contextmanager
@@ -82,7 +82,7 @@ class Inputs:
         columns: Mapping[str, Collection[str]],
         read: Callable[[Sequence[str], ReadOptions], TablesReader] | None = None,
     ) -> Iterator[tuple[Rows, Counts]]:
-        """The rows that the options select, of each table with its columns, and how to count them after the last one.
+        """Yield the rows that the options select, with the names of tables, and how to count them after the last one.
 
         Rows of a lake have ``time_ns`` as well.
         ``read`` reads the captures in place of ``read_tables``.

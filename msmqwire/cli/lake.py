@@ -32,7 +32,7 @@ import sys
 from contextlib import suppress
 from datetime import date
 
-from msmqwire.cli.arguments import hours, network
+from msmqwire.cli.arguments import add_addresses, hours
 from msmqwire.cli.console import CommandError, optional, say
 from msmqwire.errors import counted, printable
 
@@ -56,15 +56,14 @@ def add(parser: argparse.ArgumentParser) -> None:
             action.add_argument(
                 "--hours", type=hours, default=168, metavar="N", help="how long to keep them (default: 168, a week)"
             )
-            action.add_argument("-n", "--dry-run", action="store_true", help="delete nothing, only list the files")
         if name == "delete":
             _add_conditions(action)
         if name == "restore":
             action.add_argument("--run", dest="number", type=int, required=True, metavar="N", help="as history has it")
-        if name in ("repair", "restore"):
-            action.add_argument(
-                "-n", "--dry-run", action="store_true", help="change nothing, only say what would be done"
-            )
+        if name in ("vacuum", "delete", "restore", "repair"):
+            help = "change nothing, only say what would be done"
+            action.add_argument("-n", "--dry-run", action="store_true", help=help)
+        if name in ("delete", "restore", "repair"):
             action.add_argument("-y", "--yes", action="store_true", help="do not ask")
 
 
@@ -77,22 +76,12 @@ def _add_conditions(action: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="rows of this capture, by name or fingerprint, as accounting has it; may be repeated",
     )
-    action.add_argument(
-        "--address",
-        dest="addresses",
-        action="append",
-        default=[],
-        type=network,
-        metavar="NET",
-        help="rows that this address or network (10.20.1.0/24) sent or received; may be repeated",
-    )
+    add_addresses(action, "rows")
     action.add_argument(
         "--where",
         metavar="SQL",
         help="rows that meet a condition in DuckDB's SQL; notifications and faults of a message go with it",
     )
-    action.add_argument("-n", "--dry-run", action="store_true", help="delete nothing, only count the rows")
-    action.add_argument("-y", "--yes", action="store_true", help="do not ask")
 
 
 def _day(text: str) -> date:

@@ -19,7 +19,7 @@ _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#xD;"}
 
 
 def body_of_text(text: str, format: str | None) -> tuple[bytes, int]:
-    r"""The body that has a text, and its BodyType; UTF-16 as VT_LPWSTR without a format (S22).
+    r"""Return the body that has a text, and its BodyType; UTF-16 as VT_LPWSTR without a format (S22).
 
     >>> body_of_text("a & b", "xml")
     (b'<?xml version="1.0"?>\r\n<string>a &amp; b</string>', 0)
@@ -44,7 +44,7 @@ def body_of_text(text: str, format: str | None) -> tuple[bytes, int]:
 
 
 def body_of_bytes(data: bytes, format: str | None) -> tuple[bytes, int]:
-    """The body that has these bytes, and its BodyType.
+    """Return the body that has these bytes, and its BodyType.
 
     Raises
     ------

@@ -138,7 +138,7 @@ class MessageOutput:
         file.truncate(size)
 
     def _opened(self, directory: str, stem: str) -> io.FileIO:
-        """The file of a queue; if it cannot be opened, the one of all queues that have none."""
+        """Return the file of a queue; if it cannot be opened, the one of all queues that have none."""
         path = os.path.join(directory, f"{stem}.jsonl")
         if not os.path.exists(path):
             self._synchronized.discard(path)
@@ -170,7 +170,7 @@ class MessageOutput:
             write_at_once(file, _lines(received))
 
     def _stem(self, received: MessageReceived) -> str:
-        """The name of the file of a message's queue."""
+        """Return the name of the file of a message's queue."""
         stem = queue_stem(self._public.by_path(received.message.destination_queue))
         if stem not in self._stems:
             if len(self._stems) >= _MOST_NAMES:
@@ -255,7 +255,7 @@ def _has_descriptor(file: IO[bytes]) -> bool:
 
 
 def rows_of(received: Sequence[MessageReceived]) -> Any:
-    """The rows of messages, as ``msmqwire decode`` has them of a capture, after where and when they were received."""
+    """Return the rows of messages as ``msmqwire decode`` has them, after where and when they were received."""
     import pyarrow as pa
 
     from msmqwire.capture import TABLES

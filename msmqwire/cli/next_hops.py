@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from msmqwire.cli.arguments import host_name, object_name, port, seconds
+from msmqwire.cli.arguments import add_source, host_name, port, seconds
 from msmqwire.cli.console import CommandError
 from msmqwire.cli.enterprise import add_directory, find_machine
 from msmqwire.cli.queues import without_prefix
@@ -24,13 +24,7 @@ if TYPE_CHECKING:
 def add_connection(parser: argparse.ArgumentParser, **directory: Any) -> None:
     """Add the options that say where messages are sent, and how long to wait for their acknowledgments."""
     add_directory(parser, **directory)
-    parser.add_argument(
-        "--from",
-        dest="source",
-        type=object_name,
-        metavar="SRC",
-        help="the queue manager in the directory whose routes are taken",
-    )
+    add_source(parser, "the queue manager in the directory whose routes are taken")
     parser.add_argument("--host", type=host_name, metavar="HOST", help="connect to this name or address")
     parser.add_argument(
         "--port", type=port, default=SESSION_PORT, metavar="N", help="the TCP port (default: %(default)s)"
@@ -102,7 +96,7 @@ def find_destination(
 
 
 def _host_of(machine: QueueManager) -> str:
-    """The name of a queue manager's computer: the qualified one, if the directory has it."""
+    """Return the name of a queue manager's computer: the qualified one, if the directory has it."""
     name = str(getattr(machine, "qualified_computer_name", "") or machine.computer_name)
     if not name:
         raise CommandError(f"QueueManager {machine.identifier} has no ComputerName: name its computer with --host")
@@ -110,7 +104,7 @@ def _host_of(machine: QueueManager) -> str:
 
 
 def queue_of(name: str, directory: Directory | None = None) -> FormatName:
-    r"""The queue that a person names: a format name, also with the prefix ``FormatName:``, or a path with its computer.
+    r"""Return the queue that a person names: a format name, or a path with its computer, also after ``FormatName:``.
 
     A path becomes a direct name, or with a directory that has such a public queue its public name.
 
@@ -148,7 +142,7 @@ def _check_target(queue: FormatName) -> None:
 
 
 def _next_hops(directory: Directory, source: str | None, destination: UUID) -> list[QueueManager]:
-    """The next hops from the sender, best first; the destination itself from a computer outside the directory."""
+    """Return the next hops from the sender, best first; the destination from a computer outside the directory."""
     from msmqwire.directory import Equal, QueueManager
     from msmqwire.routing import Router
 

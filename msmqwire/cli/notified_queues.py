@@ -111,7 +111,7 @@ class NotifiedQueues:
             self._print(await asyncio.to_thread(step, *arguments, **options))
 
     def _directory_at(self, _: str | None) -> Directory:
-        """The directory, whatever server a notification names, which is not trusted; one state for all that is due."""
+        """Return the directory in place of the server that a notification names; one state for all that is due."""
         if self._processor.unreached > self._unreached:
             raise DirectoryNotConnected("the directory could not be reached just before")
         if self._directory is None:
@@ -155,7 +155,7 @@ class NotifiedQueues:
 
 
 def _shown(records: Sequence[Record]) -> Iterator[Record]:
-    """The records without those of a refresh for queues that have not changed, or after the first that was not read."""
+    """Yield the records, but not those of a refresh for unchanged queues, nor after the first that was not read."""
     from msmqwire.notification.audit import Changed, Ignored
     from msmqwire.notification.judgement import Rule
 

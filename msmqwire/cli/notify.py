@@ -94,7 +94,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _server(options: argparse.Namespace) -> str:
-    """The DomainController of the notifications."""
+    """Return the DomainController of the notifications."""
     if options.server:
         return str(options.server)
     if is_url(options.directory):
@@ -110,7 +110,7 @@ def _server(options: argparse.Namespace) -> str:
 
 
 def _change(event: str, name: str, directory: Directory) -> Change:
-    """The change of one object."""
+    """Return the change of one object."""
     from msmqwire.notification.sender import QueueCreation, QueueDeletion, QueueManagerUpdate, QueueUpdate
 
     queue = _find_queue(directory, name)
@@ -136,7 +136,7 @@ def _find_queue(directory: Directory, name: str) -> Queue | None:
 
 
 def _host_of(queue: Queue, directory: Directory) -> uuid.UUID:
-    """The queue manager that hosts a queue."""
+    """Return the queue manager that hosts a queue."""
     from msmqwire.formatname import PublicName
     from msmqwire.routing import get_destination_info
 
@@ -147,7 +147,7 @@ def _host_of(queue: Queue, directory: Directory) -> uuid.UUID:
 
 
 def _differences(before: Directory, after: Directory) -> Iterator[Change]:
-    """The changes from one state of a directory to another, deletions first."""
+    """Yield the changes from one state of a directory to another, deletions first."""
     from msmqwire.directory import Queue, QueueManager
     from msmqwire.notification.sender import QueueCreation, QueueDeletion, QueueManagerUpdate, QueueUpdate
 
@@ -167,7 +167,7 @@ def _differences(before: Directory, after: Directory) -> Iterator[Change]:
 
 
 def _differ(old: Object, new: Object) -> bool:
-    """Whether an object has changed, in the attributes that both directories have of it."""
+    """Return True if an object has changed, in the attributes that both directories have of it."""
     before, after = old.attributes(), new.attributes()
     return any(before[name] != after[name] for name in before.keys() & after.keys())
 
@@ -182,7 +182,7 @@ def _by_identifier(objects: Iterable[Object]) -> dict[uuid.UUID, Object]:
 def _destinations(
     groups: dict[uuid.UUID, list[Notification]], directory: Directory, options: argparse.Namespace
 ) -> tuple[dict[uuid.UUID, Destination], list[str]]:
-    """Where each queue manager is, and why some cannot be notified, which does not keep the others from it."""
+    """Return where each queue manager is, and why some cannot be notified, which does not keep the others from it."""
     destinations: dict[uuid.UUID, Destination] = {}
     failures: list[str] = []
     for queue_manager, each in groups.items():

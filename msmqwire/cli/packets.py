@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from inspect import Parameter, signature
-from typing import Any, TypeAlias
+from typing import IO, Any, TypeAlias
 from uuid import UUID
 
 from msmqwire import mqcn, mqqb, mqsd
@@ -47,7 +47,7 @@ _VALUE_MEMBERS = ("int", "text", "guid", "bytes", "ints", "guids", "texts")
 
 
 def packet_of(table: str, rows: Sequence[Row]) -> bytes:
-    """The packet of a row; of notifications, the packet of all rows of a message.
+    """Return the packet of a row; of notifications, the packet of all rows of a message.
 
     Raises
     ------
@@ -75,12 +75,12 @@ def packet_of(table: str, rows: Sequence[Row]) -> bytes:
 
 
 def message_of(row: Row, **fields: Any) -> mqqb.UserMessage:
-    """The message of a row of ``messages``, with ``fields`` in place of its own; errors as in ``packet_of``."""
+    """Return the message of a row of ``messages``, with ``fields`` in place of its own; errors as in ``packet_of``."""
     return _message(_message_values(row) | fields)
 
 
 def row_of(line: bytes) -> dict[str, Any]:
-    """The row in a line of JSON; a ValueError says what is wrong with it."""
+    """Return the row in a line of JSON; a ValueError says what is wrong with it."""
     if len(line) > LONGEST_ROW:
         raise ValueError(f"it has more than {LONGEST_ROW:,} bytes")
     try:
@@ -96,16 +96,24 @@ def row_of(line: bytes) -> dict[str, Any]:
     return row
 
 
+def lines_of(file: IO[bytes]) -> Iterator[bytes]:
+    """Yield the lines of a file; of a line that is longer than a row only the beginning, which ``row_of`` refuses."""
+    while line := file.readline(LONGEST_ROW + 1):
+        yield line
+        while len(line) > LONGEST_ROW and not line.endswith(b"\n"):
+            line = file.readline(LONGEST_ROW + 1)
+
+
 @cache
 def columns_of(table: str) -> frozenset[str]:
-    """The columns that a row of a table may have."""
+    """Return the columns that a row of a table may have."""
     # Of msmqwire receive, and of decode on request
     others = ("received_time", "token", "message_identifier") if table == "messages" else ()
     return frozenset((*table_columns(table), *others, "fault", "violations"))
 
 
 def has_invalid_name(row: Row) -> bool:
-    """Whether a message names a queue by a direct name that is not valid: it can be decoded, but not built."""
+    """Return True if a message names a queue by a direct name that is not valid: it can be decoded, but not built."""
     values = [row.get(name) for name in _NAMES]
     names = {name for value in values for name in (value if isinstance(value, list) else [value])}
     return any(isinstance(name, str) and name.startswith("DIRECT=") and not _is_valid(name) for name in names)
@@ -126,7 +134,7 @@ def check_columns(row: Row, table: str) -> None:
 
 
 def _values(table: str, row: Row) -> dict[str, Any]:
-    """The Python values of a row, without nulls."""
+    """Return the Python values of a row, without nulls."""
     values = {}
     types = _types_of(table)
     for name, value in row.items():
@@ -144,7 +152,7 @@ def _types_of(table: str) -> dict[str, DataType]:
 
 
 def _message_values(row: Row) -> dict[str, Any]:
-    """The values of a row of messages, with those of its ``message_identifier``."""
+    """Return the values of a row of messages, with those of its ``message_identifier``."""
     values = _values("messages", row)
     identifier = row.get("message_identifier")
     if identifier is not None:
@@ -158,7 +166,7 @@ def _message_values(row: Row) -> dict[str, Any]:
 
 
 def parse_message_identifier(text: Any) -> tuple[UUID, int]:
-    r"""Return the parts of a message identifier as Windows prints it; raise ValueError where it is none.
+    r"""Return the parts of a message identifier as Windows prints it; raise ValueError for other text.
 
     >>> parse_message_identifier(r"{43cd8907-394c-8f11-4445-9078909ea0fc}\103")
     (UUID('43cd8907-394c-8f11-4445-9078909ea0fc'), 103)
@@ -170,7 +178,7 @@ def parse_message_identifier(text: Any) -> tuple[UUID, int]:
 
 
 def _sender(values: Row) -> mqqb.SecurityHeader | None:
-    """The header that has the sender of a notification."""
+    """Return the header that has the sender of a notification."""
     kind, claim = values.get("sender_id_type"), values.get("security_id")
     if kind is None:
         return None
@@ -181,7 +189,7 @@ def _sender(values: Row) -> mqqb.SecurityHeader | None:
 
 
 def _named(names: Mapping[str, Any], values: Mapping[str, Any], column: str) -> Any:
-    """The value of the name in a column."""
+    """Return the value of the name in a column."""
     name = values.get(column)
     if not isinstance(name, str) or name not in names:
         raise KeyError(column)
@@ -189,7 +197,7 @@ def _named(names: Mapping[str, Any], values: Mapping[str, Any], column: str) -> 
 
 
 def time_of(value: Any) -> int:
-    """The nanoseconds since 1970 of a time in a row; raises ValueError for a value that is not a time."""
+    """Return the nanoseconds since 1970 of a time in a row; raise ValueError for a value that is not a time."""
     if not isinstance(value, str):
         raise ValueError(f"{value!r} is not an ISO 8601 time in text")
     return parse_time(value)
@@ -215,7 +223,7 @@ def _topology(values: dict[str, Any]) -> mqsd.TopologyClientRequest | mqsd.Topol
 
 
 def _made(kind: type, values: Mapping[str, Any]) -> Any:
-    """An object of a class with these arguments; a TypeError says which it needs or does not have."""
+    """Return an object of a class with these arguments; a TypeError says which it needs or does not have."""
     required = _arguments_of(kind)
     if unknown := values.keys() - required.keys():
         raise TypeError(f"{kind.__name__} has no {', '.join(sorted(unknown))}")
@@ -226,12 +234,12 @@ def _made(kind: type, values: Mapping[str, Any]) -> Any:
 
 @cache
 def _arguments_of(kind: type) -> dict[str, bool]:
-    """The arguments of a class, and which of them must be given."""
+    """Return the arguments of a class, and which of them must be given."""
     return {name: each.default is Parameter.empty for name, each in signature(kind).parameters.items()}
 
 
 def _message(values: dict[str, Any]) -> mqqb.UserMessage:
-    """A message; it has an optional header if the row has columns of that header."""
+    """Return a message; it has an optional header if the row has columns of that header."""
     _take_texts(values)
     headers = {}
     for header, kind in GROUPS.items():
@@ -272,7 +280,7 @@ def _agree(values: dict[str, Any], column: str, value: Any, of: str) -> None:
 
 
 def _given(values: dict[str, Any]) -> dict[str, Any]:
-    """The values that do not follow from others."""
+    """Return the values that do not follow from others."""
     return {name: value for name, value in values.items() if name not in _DERIVED}
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from msmqwire.cli.console import CommandError, say
-from msmqwire.cli.formats import write_table
+from msmqwire.cli.formats import chosen_format, write_table
 from msmqwire.cli.payload_text import payload_of
 from msmqwire.cli.target import open_target
 
@@ -17,19 +17,20 @@ if TYPE_CHECKING:
     from msmqwire.insight.rules import Rule
 
 _NOT_FOR_PAYLOADS = (
-    "columns", "limit", "where", "queue", "message", "extract",
+    "columns", "limit", "where", "queue", "message", "extract", "write",
     "jobs", "ports", "addresses", "since", "until", "lake", "expect",
 )  # fmt: skip
 # Of evidence, what a payload alone does not show
 _UNKNOWN = {"src", "src_port", "dst", "dst_port", "answered"}
 
 
-def decode_hex(options: argparse.Namespace, format: str) -> int:
+def decode_hex(options: argparse.Namespace) -> int:
     """Decode one payload; the exit status. The format ``table`` has the byte map as well."""
     from msmqwire.capture import TABLES
     from msmqwire.insight.layouts import guess, lines
     from msmqwire.mqqb.framing import has_signature
 
+    format = chosen_format(options.format, options.output)
     payload = _payload(options)
     layout = options.table[0] if options.table else guess(payload)
     table = "sessions" if layout == "ping" else layout
@@ -88,6 +89,6 @@ def _of_payload(finding: Finding) -> Finding:
 
 
 def _only_values(batch: Any) -> Any:
-    """The columns that are not null."""
+    """Return the columns that are not null."""
     names = [name for name in batch.schema.names if not batch.column(name).null_count]
     return batch.select(names)

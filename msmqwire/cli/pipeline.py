@@ -132,6 +132,6 @@ def _run(options: argparse.Namespace, spark: SparkSession) -> int:
 
 
 def _error_of_task(text: str) -> str | None:
-    """The message of an error of this package that a task raised, from the traceback that Spark reports."""
+    """Return the message of an error of this package that a task raised, from the traceback that Spark reports."""
     found: list[str] = re.findall(r"^msmqwire\.errors\.\w+: (.*)$", text, re.MULTILINE)
     return found[-1] if found else None

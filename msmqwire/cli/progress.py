@@ -57,7 +57,7 @@ def _drawn(display: Progress | Live) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _line(total: int | None, what: str, *columns: Any) -> Iterator[Callable[..., None]]:
-    """A function that updates a line of rich with a number, and a note."""
+    """Yield a function that updates a line of rich with a number, and a note."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress
 
@@ -68,7 +68,7 @@ def _line(total: int | None, what: str, *columns: Any) -> Iterator[Callable[...,
 
 @contextlib.contextmanager
 def progress(inputs: Sequence[str], *, wanted: bool) -> Iterator[Callable[[int], None]]:
-    """A function that draws the bytes read so far."""
+    """Yield a function that draws the bytes read so far."""
     if not _is_drawn(wanted):
         yield lambda _: None
         return
@@ -81,7 +81,7 @@ def progress(inputs: Sequence[str], *, wanted: bool) -> Iterator[Callable[[int],
 
 @contextlib.contextmanager
 def message_progress(total: int | None, *, wanted: bool) -> Iterator[Callable[[int], None]]:
-    """A function that draws the messages acknowledged so far; ``total`` is None if their number is unknown."""
+    """Yield a function that draws the messages acknowledged so far; ``total`` is None if their number is unknown."""
     if not _is_drawn(wanted):
         yield lambda _: None
         return
@@ -93,7 +93,7 @@ def message_progress(total: int | None, *, wanted: bool) -> Iterator[Callable[[i
 
 @contextlib.contextmanager
 def capture_progress(*, wanted: bool) -> Iterator[Callable[[RunProgress], None] | None]:
-    """A function that draws how many captures are decoded; None if nothing is drawn."""
+    """Yield a function that draws how many captures are decoded; None if nothing is drawn."""
     if not _is_drawn(wanted):
         yield None
         return
@@ -112,7 +112,7 @@ def capture_progress(*, wanted: bool) -> Iterator[Callable[[RunProgress], None] 
 
 @contextlib.contextmanager
 def countdown(*, wanted: bool) -> Iterator[Callable[[str, float], None]]:
-    """A function that draws a text, and the seconds left until it is called again."""
+    """Yield a function that draws a text, and the seconds left until it is called again."""
     if not _is_drawn(wanted):
         yield lambda _text, _seconds: None
         return
@@ -142,7 +142,7 @@ class _Countdown:
 
 
 def _total(inputs: Sequence[str]) -> int | None:
-    """The bytes to read; None if they are unknown, as of standard input."""
+    """Return the bytes to read; None if they are unknown, as of standard input."""
     try:
         found = [os.stat(name) for name in inputs]
     except OSError:

@@ -27,12 +27,12 @@ _PREFIX = "formatname:"
 
 
 def without_prefix(name: str) -> str:
-    """The name of a queue without ``FormatName:``, with which programs on Windows name it."""
+    """Return the name of a queue without ``FormatName:``, with which programs on Windows name it."""
     return name[len(_PREFIX) :] if name[: len(_PREFIX)].lower() == _PREFIX else name
 
 
 def queue_path(queue: FormatName | str | None) -> str:
-    r"""The queue as its own queue manager calls it, in lower case, whatever its computer is called.
+    r"""Return the queue as its own queue manager calls it, in lower case, whatever its computer is called.
 
     >>> from msmqwire.formatname import parse
     >>> [queue_path(parse(name)) for name in (r"DIRECT=OS:a\private$\Orders", r"DIRECT=TCP:10.0.0.1\orders")]
@@ -70,20 +70,20 @@ class PublicQueues:
                 self._transactional[queue_path(name)] = queue.transactional
 
     def by_path(self, queue: FormatName | str | None) -> FormatName | str | None:
-        """The queue by its path, where it has a public name that is known."""
+        """Return the queue by its path, where it has a public name that is known."""
         from msmqwire.formatname import PublicName
 
         return self._names.get(queue.guid, queue) if isinstance(queue, PublicName) and not queue.suffix else queue
 
     def is_transactional(self, queue: FormatName | str | None) -> bool | None:
-        """Whether a queue is transactional; None if it is not known."""
+        """Return True if a queue is transactional; None if it is not known."""
         return self._transactional.get(queue_path(self.by_path(queue)))
 
 
 def chosen_queues(
     names: Collection[str], public: PublicQueues | None = None, queue_manager: UUID | None = None
 ) -> Callable[[UserMessage], bool] | None:
-    """Whether a message is for one of the queues; None for no names, which choose all.
+    """Return a test whether a message is for one of the queues; None for no names, which choose all.
 
     A name is a format name or a path, with or without its computer; without ``private$`` it is a public queue or a
     private one.
@@ -124,7 +124,7 @@ def chosen_queues(
 def kinds_of_queues(
     chosen: Collection[str], transactional: Collection[str], public: PublicQueues, queue_manager: UUID | None
 ) -> tuple[Callable[[UserMessage], bool] | None, Callable[[UserMessage], bool | None]]:
-    """Whether a message is for one of the queues, None where all are chosen; and whether its queue is transactional.
+    """Return tests of messages: for one of the queues, None where all are chosen; and for a transactional queue.
 
     It is if ``transactional`` names it or the directory says so. Another queue of ``chosen`` is not, and where nothing
     is chosen, all others take both kinds of messages (S24).
@@ -147,7 +147,7 @@ def kinds_of_queues(
 
 
 def queue_stem(queue: FormatName | str | None) -> str:
-    r"""The name of a file for a queue, without its extension; no two queues have the same.
+    r"""Return the name of a file for a queue, without its extension; no two queues have the same.
 
     >>> from msmqwire.formatname import parse
     >>> [queue_stem(parse(name)) for name in (r"DIRECT=OS:a\private$\Orders", r"DIRECT=TCP:10.0.0.1\all_orders")]

@@ -42,31 +42,35 @@ import argparse
 import asyncio
 import contextlib
 import logging
-import time
-from collections import Counter
 from collections.abc import Sequence
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from msmqwire.cli import signals
-from msmqwire.cli.arguments import add_ping, add_quiet, count, guid, host_name, ping_port, port_or_free, seconds
+from msmqwire.cli.arguments import (
+    add_ping,
+    add_quiet,
+    add_store,
+    count,
+    guid,
+    host_name,
+    ping_port,
+    port_or_free,
+    seconds,
+)
 from msmqwire.cli.console import CommandError, say
 from msmqwire.cli.descriptors import most_connections
 from msmqwire.cli.enterprise import add_directory, find_queue_manager, open_directory
 from msmqwire.cli.message_files import MessageOutput
 from msmqwire.cli.notified_queues import NotifiedQueues
 from msmqwire.cli.queues import PublicQueues, chosen_queues, kinds_of_queues
+from msmqwire.cli.receiving import Receiver
 from msmqwire.cli.target import standard_output
-from msmqwire.errors import MsmqWireError, counted
 from msmqwire.wire.ports import SESSION_PORT
 
 if TYPE_CHECKING:
     from msmqwire.net import SessionServer
-    from msmqwire.session import Event, MessageDisregarded, MessageReceived
 
 _NOTIFY_QUEUE = "private$\\notify_queue$"
-_MANY_REJECTS = 10  # S52
-_MOST_LINES = 100  # about sessions and messages that are not accepted
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -102,12 +106,8 @@ def add(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="a transactional queue, named as with --queue; may be repeated",
     )
-    parser.add_argument(
-        "--store",
-        metavar="DIR",
-        help="keep messages, their order and the identity of this queue manager in this folder: files have each "
-        "message once",
-    )
+    text = "keep messages, their order and the identity of this queue manager in this folder: files have each message "
+    add_store(parser, text + "once")
     parser.add_argument(
         "--quota",
         type=count,
@@ -171,7 +171,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _public_queues(options: argparse.Namespace) -> PublicQueues:
-    """The public queues that the directory has for this queue manager."""
+    """Return the public queues that the directory has for this queue manager."""
     if options.directory is None:
         return PublicQueues()
     if options.queue_manager is None:
@@ -191,7 +191,7 @@ async def _receive(options: argparse.Namespace, output: MessageOutput | Notified
     most = most_connections()
     # An output that cannot be written is the error of the command
     logging.getLogger("msmqwire.net").addHandler(logging.NullHandler())
-    receiver = _Receiver(options.count, output, options.store)
+    receiver = Receiver(options.count, output, options.store)
     hosts = options.listen or ["127.0.0.1"]
     server = serve(
         receiver.store,
@@ -233,142 +233,3 @@ async def _start(server: SessionServer, hosts: Sequence[str], options: argparse.
         await server.close()
         place = error.filename or f"{', '.join(hosts)} port {options.port}"
         raise CommandError(f"cannot listen on {place}: {reason_of(error)}") from None
-
-
-class _Receiver:
-    """What happens on all sessions."""
-
-    def __init__(self, count: int | None, output: MessageOutput | NotifiedQueues, store: str | None) -> None:
-        self.received = 0
-        self._store = store
-        self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._count = count
-        self._output = output
-        if isinstance(output, NotifiedQueues):
-            output.failed = self._fail
-        self._disregarded: Counter[str] = Counter()
-        self._lines = self._ended_for_memory = 0
-        self._has_reported_duplicate = False
-        self._reported: set[tuple[object, ...]] = set()
-        self._unanswered = 0
-
-    async def store(self, received: Sequence[MessageReceived]) -> None:
-        """Write messages; an error ends the command, and they are not acknowledged."""
-        try:
-            # A store has them in this order, across calls
-            await self._output.write(received if self._store is not None else sorted(received, key=attrgetter("turn")))
-        except (OSError, MsmqWireError, signals.Stopped) as error:
-            self._fail(error)
-            raise CommandError("the messages are not stored") from error
-        self.received += len(received)
-        if self.received == self._count and not self.ended.done():
-            self.ended.set_result(None)
-
-    def _fail(self, error: BaseException) -> None:
-        """End the command with an error."""
-        if not self.ended.done():
-            self.ended.set_exception(error)
-
-    def watch(self, event: Event, address: str) -> None:
-        """Report sessions and messages that were not accepted."""
-        from msmqwire.session import CloseReason, Disregarded, MessageDisregarded, MessageNotAnswered, SessionClosed
-
-        quiet = (CloseReason.LOCAL, CloseReason.CONNECTION_LOST, CloseReason.IDLE, CloseReason.PAUSED)
-        if isinstance(event, SessionClosed) and event.reason is CloseReason.MEMORY:
-            self._ended_for_memory += 1
-            # No other reports take the place of these, and their number grows with its logarithm
-            if self._ended_for_memory < 10 or not self._ended_for_memory % 10 ** (len(str(self._ended_for_memory)) - 1):
-                say(f"{address}: the session is closed: {event.detail}")
-        elif isinstance(event, SessionClosed) and event.reason not in quiet:
-            self._report(f"{address}: the session is closed: {event.detail}")
-        elif isinstance(event, MessageDisregarded):
-            self._disregarded[event.reason] += 1
-            if event.reason is Disregarded.DUPLICATE and event.first_address != address:
-                self._report_other_address(event, address)
-            elif event.message.transaction is not None:
-                self._report_transactional(event, address)
-            else:
-                self._report_other_queue(event, address)
-        elif isinstance(event, MessageNotAnswered):
-            self._unanswered += 1
-
-    async def finish(self, quiet: bool) -> None:
-        """Apply notifications that wait; say how many messages were written and how many not, by reason."""
-        if isinstance(self._output, NotifiedQueues):
-            await self._output.finish()
-        if not quiet:
-            say(f"{counted(self.received, 'message')} received" + self._disregarded_text())
-
-    def _disregarded_text(self) -> str:
-        ended = f"; {counted(self._ended_for_memory, 'session')} ended for memory" if self._ended_for_memory else ""
-        reasons = (f", {number:,} {reason.replace('_', ' ')}" for reason, number in self._disregarded.items())
-        unanswered = f"; {counted(self._unanswered, 'acknowledgment')} not sent" if self._unanswered else ""
-        return "".join(reasons) + unanswered + ended
-
-    def _report_other_address(self, duplicate: MessageDisregarded, address: str) -> None:
-        """Report the first duplicate: its sender may have another route, or somebody sends under its identifiers."""
-        if not self._has_reported_duplicate:
-            self._has_reported_duplicate = True
-            identifier = f"{duplicate.message.source_queue_manager}\\{duplicate.message.message_id}"
-            say(
-                f"{address}: message {identifier} is a duplicate and not written: "
-                f"{duplicate.first_address} sent one with this identifier before; further ones are only counted"
-            )
-
-    def _report_other_queue(self, event: MessageDisregarded, address: str) -> None:
-        """Report each queue whose messages are not written."""
-        from msmqwire.session import Disregarded
-
-        queue, reason = event.message.destination_queue, ""
-        if event.reason is Disregarded.NO_SUCH_QUEUE:
-            reason = "it is not a chosen queue"
-        elif event.reason is Disregarded.NOT_TRANSACTIONAL_MESSAGE:
-            reason = "it takes transactional messages only"
-        elif event.reason is Disregarded.OTHER_QUEUE_MANAGER:
-            reason = f"it is of queue manager {event.message.queue_manager_address}, and nothing is forwarded"
-        if reason and self._is_first(event.reason, str(queue)):
-            say(f"{address}: messages to {queue} are acknowledged and not written: {reason}")
-
-    def _is_first(self, *what: object) -> bool:
-        """Whether there is no line about something yet, and not too many others."""
-        if what in self._reported or len(self._reported) >= _MOST_LINES:
-            return False
-        self._reported.add(what)
-        return True
-
-    def _report_transactional(self, event: MessageDisregarded, address: str) -> None:
-        """Report a source whose transactional messages are rejected (S24), and a sequence that does not go on (S52)."""
-        from msmqwire.session import Disregarded
-
-        source, queue = event.message.source_queue_manager, event.message.destination_queue
-        if event.reason in (Disregarded.NOT_TRANSACTIONAL_QUEUE, Disregarded.NO_SUCH_QUEUE):
-            if self._is_first(source):
-                say(
-                    f"{address}: transactional messages of {source} to {queue} are rejected: "
-                    "name the queue with --transactional to receive them"
-                )
-        elif (
-            event.reason in (Disregarded.OLD_SEQUENCE, Disregarded.OUT_OF_ORDER)
-            and event.rejects >= _MANY_REJECTS
-            and self._is_first(source, str(queue), int(self._store is not None and time.monotonic() // 3600))
-        ):
-            remedy = "they are when this command is started again"
-            if self._store is not None and event.reason is Disregarded.OLD_SEQUENCE:
-                remedy = "their sequence is older than one that was received: was the sender restored from a copy?"
-            elif self._store is not None and event.message.transaction is not None:
-                known = event.message.transaction.previous_tx_sequence_number
-                remedy = (
-                    f"the sender has an acknowledgment for numbers up to {known}: msmqwire store skip {self._store} "
-                    f"{source} '{queue}' goes on after them"
-                )
-            say(
-                f"{address}: the last {event.rejects} transactional messages of {source} to {queue} were not in order, "
-                f"and are not written; {remedy}"
-            )
-
-    def _report(self, text: str) -> None:
-        self._lines += 1
-        if self._lines <= _MOST_LINES:
-            say(text)
-        if self._lines == _MOST_LINES:
-            say("further sessions that are closed are not reported")

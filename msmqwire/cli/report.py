@@ -25,7 +25,7 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from msmqwire.cli.arguments import add_expected, add_jobs, add_quiet, add_selection
+from msmqwire.cli.arguments import add_expected, add_jobs, add_quiet, add_rules, add_selection
 from msmqwire.cli.console import optional, say
 from msmqwire.cli.counts import report
 from msmqwire.cli.detect import detect
@@ -42,7 +42,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     add_captures_or_lake(parser)
     parser.add_argument("-o", "--output", required=True, metavar="OUT", help="the page; - is standard output")
     add_expected(parser)
-    parser.add_argument("--rules-from", metavar="FOLDER", help="apply the rules of its files NAME.sql as well")
+    add_rules(parser)
     add_jobs(parser, "decode and query")
     add_selection(parser)
     add_quiet(parser)
@@ -72,7 +72,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _places(detector: Detector) -> set[tuple[str | None, int]]:
-    """The files and frames of findings whose rules read messages, the first of each finding up to a limit."""
+    """Return the files and frames of findings whose rules read messages, the first of each finding up to a limit."""
     from msmqwire.insight.engine import checked
     from msmqwire.insight.report import MOST_MESSAGES
 
@@ -84,7 +84,7 @@ def _places(detector: Detector) -> set[tuple[str | None, int]]:
 
 
 def _shown_messages(inputs: Inputs, places: set[tuple[str | None, int]]) -> list[dict[str, Any]]:
-    """The first messages with their texts, and those of findings; none of a pipe, which can be read only once."""
+    """Return the first messages with their texts, and those of findings; none of a pipe, which is read only once."""
     import pyarrow as pa
 
     from msmqwire.columns.plain import records
@@ -117,7 +117,7 @@ def _shown_messages(inputs: Inputs, places: set[tuple[str | None, int]]) -> list
 
 
 def _made(names: Iterable[str]) -> list[str]:
-    """The version, the command line and the time of a report, and the size and SHA-256 of each local capture."""
+    """Return the version, the command line and the time of a report, and the size and SHA-256 of each local capture."""
     from msmqwire import __version__
     from msmqwire.capture.options import time_ago, time_text
 

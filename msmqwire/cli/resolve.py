@@ -23,7 +23,7 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from msmqwire.cli.arguments import add_format, object_name
+from msmqwire.cli.arguments import add_format, add_source
 from msmqwire.cli.console import CommandError, print_json, print_table
 from msmqwire.cli.enterprise import add_directory, find_machine, open_directory
 from msmqwire.cli.next_hops import queue_of
@@ -40,13 +40,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Add the options to the parser."""
     parser.add_argument("name", metavar="NAME", help="a format name, such as DIRECT=OS:server\\queue, or a path")
     add_directory(parser)
-    parser.add_argument(
-        "--from",
-        dest="source",
-        type=object_name,
-        metavar="SRC",
-        help="the queue manager that sends: show its next hops, too",
-    )
+    add_source(parser, "the queue manager that sends: show its next hops, too")
     add_format(parser, ("table", "json"), "table")
 
 
@@ -101,7 +95,7 @@ def _computer_name(directory: Directory | None, identifier: UUID | None) -> str 
 
 
 def _next_hops_as_json(directory: Directory, source: str, destination: DestinationInfo) -> dict[str, Any]:
-    """The next hops, or why there are none; for a direct name, the address itself."""
+    """Return the next hops, or why there are none; for a direct name, the address itself."""
     from msmqwire.routing import Router
 
     sender = find_machine(directory, source)
@@ -121,7 +115,7 @@ def _next_hops_as_json(directory: Directory, source: str, destination: Destinati
 
 
 def _lines(found: dict[str, Any]) -> list[tuple[str, object]]:
-    """The lines of the table: a label and a value."""
+    """Return the lines of the table: a label and a value."""
     name, destination, hops = found["name"], found["destination"], found.get("next_hops")
     parts = [(key, value) for key, value in name.items() if key not in ("text", "elements")]
     lines = [("name", name["text"]), *parts]

@@ -61,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _site_names(directory: Directory, route: Route) -> dict[UUID, str]:
-    """The names of the sites of the machines on a route; the identifier of a site that the directory does not have."""
+    """Return the names of the sites of machines on a route; the identifier of a site that the directory lacks."""
     from msmqwire.directory import Equal, Site
 
     machines = (route.hops[0].source, *(hop.target for hop in route.hops))

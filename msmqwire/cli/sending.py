@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from msmqwire.cli import signals
-from msmqwire.cli.console import CommandError, say
+from msmqwire.cli.console import CommandError, FewLines
 from msmqwire.errors import MsmqWireError, SessionError, counted
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from msmqwire.mqqb import UserMessage
     from msmqwire.session import Event, MessageReceived, Store
 
-_MOST_LINES = 100  # about messages that were rejected
 _MOST_NAMES = 20  # of messages that were lost
 #: What may have become of a message that the queue manager has: [MS-MQQB] 3.1.7.15, 5.1.
 _NO_ANSWER = (
@@ -38,7 +37,7 @@ _AWAITED = {"": (), "reach": ("ack_receive", "ack_reach_queue"), "receive": ("ac
 async def sending(
     options: argparse.Namespace, destination: Destination, show: Callable[[int], None] | None = None, **others: Any
 ) -> AsyncIterator[Sending]:
-    """A session for the block; ``show`` is called with the number of acknowledged messages, ``others`` as ``Sending``.
+    """Open a session for the block; ``show`` gets the number of acknowledged messages, ``others`` go to ``Sending``.
 
     Raises
     ------
@@ -120,14 +119,14 @@ class Sending:
         self._ordinal = 0
         self._store: Store | None = connection.get("store")
         self._expired: list[str] = []
-        self._lines = 0
+        self._lines = FewLines("further messages that are rejected are counted")
         self._changed = asyncio.Event()
         self.failure: BaseException | None = None
 
     # --- Sending ---
 
     def identity(self) -> dict[str, Any]:
-        """The fields of a new message that identify it."""
+        """Return the fields of a new message that identify it."""
         self._ordinal = self._ordinal % _LARGEST_ORDINAL + 1
         return {
             "source_queue_manager": self.client.identifier,
@@ -244,7 +243,7 @@ class Sending:
         sent = next(iter(self._sent.get(message_id, ())), None)
         is_negative = name.startswith("nack_")
         if is_negative:
-            self._report(f"{sent.name if sent else f'message {message_id:,}'}: {name}: {MEANINGS[name]}")
+            self._lines.say(f"{sent.name if sent else f'message {message_id:,}'}: {name}: {MEANINGS[name]}")
         if sent is None or sent.is_answered:
             return
         if is_negative:
@@ -253,13 +252,6 @@ class Sending:
         if sent.is_answered and sent.is_acknowledged:
             self._forget(message_id)
             self._reschedule()
-
-    def _report(self, text: str) -> None:
-        self._lines += 1
-        if self._lines <= _MOST_LINES:
-            say(text)
-        if self._lines == _MOST_LINES:
-            say("further messages that are rejected are counted")
 
     # --- The wait, and its end ---
 
@@ -276,7 +268,7 @@ class Sending:
         return sum(number for name, number in self.answers.items() if name.startswith("nack_"))
 
     def describe_lateness(self) -> str:
-        """What did not come in time, and what keeps it, as far as is known."""
+        """Return what did not come in time, and what keeps it, as far as is known."""
         oldest = next(iter(self._sent.values()), None)
         is_received = oldest is not None and oldest[0].is_acknowledged
         missing = f"no {self._awaited[-1]}" if is_received else "no acknowledgment"
@@ -290,7 +282,7 @@ class Sending:
         return f"{missing} within {self._timeout:g} s: {state}"
 
     def describe(self, error: str) -> str:
-        """The error, and how many messages it leaves."""
+        """Return the error, and how many messages it leaves."""
         left = [each for found in self._sent.values() for each in found]
         lost = [*self._expired, *(each.name for each in left if not each.is_acknowledged)]
         if not self.acknowledged and len(lost) <= 1:
@@ -301,7 +293,7 @@ class Sending:
         return ", ".join(parts)
 
     def describe_outcome(self) -> str:
-        """What is known of the messages."""
+        """Return what is known of the messages."""
         by = f"queue manager {self.queue_manager}" if self.queue_manager else "the queue manager"
         parts = [f"{counted(self.acknowledged, 'message')} received by {by}"]
         for name, text in (("ack_reach_queue", "reached the queue"), ("ack_receive", "received from it")):
@@ -313,6 +305,6 @@ class Sending:
 
 
 def _numbered(names: Sequence[str]) -> str:
-    """How many messages, and which."""
+    """Return how many messages, and which."""
     shown = [*names[:_MOST_NAMES], *([f"{len(names) - _MOST_NAMES:,} more"] if len(names) > _MOST_NAMES else [])]
     return f"{len(names):,}" + (f" ({', '.join(shown)})" if names else "")

@@ -8,7 +8,7 @@ import select
 import signal
 import sys
 import threading
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator
 from types import FrameType
 from typing import Any, NoReturn, TypeAlias, TypeVar
 
@@ -35,7 +35,7 @@ def raised() -> Iterator[None]:
     def stop(number: int, _: FrameType | None) -> NoReturn:
         raise Stopped(number)
 
-    with _handled(_on_stopping(stop)):
+    with _handled(stop):
         yield
 
 
@@ -49,7 +49,7 @@ def deferred() -> Iterator[None]:
             raise Stopped(number)
         held.append(number)
 
-    with _handled(_on_stopping(hold)):
+    with _handled(hold):
         yield
     if held:
         raise Stopped(held[0])
@@ -73,7 +73,7 @@ def write_until_stopped(descriptor: int, data: bytes) -> None:
 
     waiting = select.poll()
     waiting.register(descriptor, select.POLLOUT)
-    with _handled(_on_stopping(hold)):
+    with _handled(hold):
         while rest:
             # A signal may come just before the wait
             while not waiting.poll(_POLL_MILLISECONDS):
@@ -101,7 +101,7 @@ def run_until_stopped(main: Coroutine[Any, Any, Result]) -> Result:
             received.append(number)
             loop.call_soon_threadsafe(task.cancel)
 
-        with _handled(_on_stopping(stop)):
+        with _handled(stop):
             return await task
 
     try:
@@ -112,17 +112,12 @@ def run_until_stopped(main: Coroutine[Any, Any, Result]) -> Result:
         raise
 
 
-def _on_stopping(handler: Handler) -> dict[int, Handler]:
-    """The handler of each signal that asks to stop and is not ignored; only the main thread handles signals."""
-    if threading.current_thread() is not threading.main_thread():
-        return {}
-    return {number: handler for number in _STOPPING if signal.getsignal(number) is not signal.SIG_IGN}
-
-
 @contextlib.contextmanager
-def _handled(handlers: Mapping[int, Handler]) -> Iterator[None]:
-    """Call these on signals in the block."""
-    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+def _handled(handler: Handler) -> Iterator[None]:
+    """Call this on signals in the block that ask to stop and are not ignored; only the main thread handles signals."""
+    is_main = threading.current_thread() is threading.main_thread()
+    numbers = [number for number in _STOPPING if is_main and signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, handler) for number in numbers}
     try:
         yield
     finally:

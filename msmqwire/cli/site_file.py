@@ -94,7 +94,7 @@ class _Table:
             raise self.error(unknown[0], f"no such key{_known(unknown[0], keys)}")
 
     def error(self, key: str, problem: str) -> CommandError:
-        """The error of one key."""
+        """Return the error of one key."""
         return CommandError(f"{self.path}: {self.name} {key}: {problem}")
 
     @contextlib.contextmanager
@@ -106,7 +106,7 @@ class _Table:
             raise self.error(key, str(error)) from None
 
     def __getitem__(self, name: str) -> Any:
-        """The value of a key, checked and converted."""
+        """Return the value of a key, checked and converted."""
         key = self._keys[name]
         if name not in self.values:
             if key.default is _REQUIRED:
@@ -220,7 +220,7 @@ def _number(value: Any) -> float:
 
 
 def _within(low: int, high: int) -> Callable[[Any], int]:
-    """A conversion that refuses integers outside of limits."""
+    """Return a conversion that refuses integers outside of limits."""
 
     def convert(value: Any) -> int:
         number: int = INTEGER(value)

@@ -34,7 +34,7 @@ _INTERVAL = 0.1
 
 
 def _is_chosen(master: str | None) -> bool:
-    """Whether the command or the environment chooses a Spark: ``--master``, SPARK_REMOTE, or spark-submit."""
+    """Return True if the command or its environment chooses a Spark: ``--master``, SPARK_REMOTE, spark-submit."""
     return master is not None or bool({"SPARK_REMOTE", "PYSPARK_GATEWAY_PORT"} & os.environ.keys())
 
 
@@ -155,7 +155,7 @@ def _errors_of_spark(log: str = "") -> Iterator[None]:
 
 
 def _reason(text: str, log: str) -> str:
-    """The cause of an error of Spark, in one line: why a worker failed, a JVM did not start, or a cluster refused."""
+    """Return why a worker failed, a JVM did not start, or a cluster refused, in one line."""
     raised: list[str] = re.findall(r"^[\w.]+(?:Error|Exception): .*$", text, re.MULTILINE)
     said = ""
     if log:

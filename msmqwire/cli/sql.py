@@ -36,6 +36,7 @@ from msmqwire.cli.arguments import (
     add_output,
     add_quiet,
     add_selection,
+    add_strict,
     capture_files,
     read_options,
 )
@@ -62,7 +63,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--allow-files", action="store_true", help="let the statement read and write files, and use the network"
     )
-    parser.add_argument("--strict", action="store_true", help="report violations that a receiver discards as faults")
+    add_strict(parser)
     add_selection(parser)
     add_quiet(parser)
 
@@ -92,7 +93,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _is_capture(text: str) -> bool:
-    """Whether the first argument is no statement: these have spaces, and are not the names of files."""
+    """Return True if the first argument is no statement: these have spaces, and are not the names of files."""
     return os.path.exists(text) or not (text.startswith("@") or any(map(str.isspace, text)))
 
 
@@ -134,7 +135,7 @@ def _shell(options: argparse.Namespace, format: str) -> int:
 
 
 def _written(format: str, sink: Sink, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> int:
-    """The number of rows that were written."""
+    """Return the number of rows that were written."""
     from pyarrow import ArrowNotImplementedError
 
     try:

@@ -89,7 +89,7 @@ def run_shell(answer: Callable[[str, str], None], format: str) -> None:
 
 
 def is_complete(text: str) -> bool:
-    """Whether the Enter key ends the text: an empty one, a command of the shell, or a statement with its semicolon."""
+    """Return True if Enter ends the text: an empty one, a command of the shell, a statement with its semicolon."""
     text = text.strip()
     return not text or text.startswith(".") or text.endswith(";")
 
@@ -113,7 +113,7 @@ class Words(Completer):
     """Completes commands of the shell, columns of the tables that the text names, tables, and keywords."""
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:
-        """The completions of the word before the cursor."""
+        """Yield the completions of the word before the cursor."""
         word = document.get_word_before_cursor(pattern=_WORD)
         begin, dot, last = word.rpartition(".")
         before = document.text_before_cursor[: -len(word) or None].strip()
@@ -132,7 +132,7 @@ class Words(Completer):
 
 
 def _names(text: str) -> Iterator[str]:
-    """What may stand in a statement."""
+    """Yield what may stand in a statement."""
     words = {word.lower() for word in _WORD.findall(text)}
     tables = [table for table in ALL_TABLES if table in words] or list(ALL_TABLES)
     yield from dict.fromkeys(column for table in tables for column in table_columns(table))

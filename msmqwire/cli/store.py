@@ -50,8 +50,8 @@ def add(parser: argparse.ArgumentParser) -> None:
         (partial(_finished, dead_letters=False), "journal", "print sent messages that were received"),
         (_purge, "purge", "delete the dead letters or the journal"),
         (_skip, "skip", "take the messages before the last gap of a sequence for received"),
-        (partial(_adopt, restored=False), "moved", "use a copy, the original of which is gone and was not used since"),
-        (partial(_adopt, restored=True), "restored", "use a copy, the original of which was used since, as a backup"),
+        (partial(_adopt, restored=False), "moved", "use a copy whose original is gone and was not used since"),
+        (partial(_adopt, restored=True), "restored", "use a copy whose original was used since, as a backup"),
     ):
         action = actions.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
         action.set_defaults(act=act)

@@ -16,7 +16,7 @@ tables (--table):
   sessions         packets of each direction of a TCP connection, and missing bytes
   repeated         messages that were sent more than once
   discovery        runs of discovery; requests without an answer have no replies
-  notifications    changes of which a machine was notified
+  notifications    changes that a machine was notified of
   problems         faults and violations, by rule
   minutes          rows and faults of each minute
 
@@ -55,7 +55,7 @@ from msmqwire.cli.arguments import (
 )
 from msmqwire.cli.console import CommandError, optional, say
 from msmqwire.cli.counts import report
-from msmqwire.cli.formats import FORMATS, ONE_TABLE, chosen_format, write_table
+from msmqwire.cli.formats import FORMATS, ONE_TABLE, TablesWriter, chosen_format
 from msmqwire.cli.inputs import Inputs, add_captures_or_lake
 from msmqwire.cli.target import open_target
 from msmqwire.errors import counted
@@ -138,14 +138,11 @@ def _write(options: argparse.Namespace, format: str, summary: Summary) -> None:
         several = summary.files > 1
         found = {name: _for_people(table, files=several, routes=format == "table") for name, table in found.items()}
     with open_target(options.output, options.files) as sink:
-        if options.table is None and format in ("table", "brief"):
-            from msmqwire.cli.formats.people import write_tables
-
-            shown = {name: table for name, table in found.items() if table.num_rows}
-            write_tables(sink, format, {name: (table.schema, table.to_batches()) for name, table in shown.items()})
-        else:
-            for name, table in found.items():
-                write_table(format, sink, table.schema, table.to_batches(), table="" if options.table else name)
+        writer = TablesWriter(format, sink, {name: table.schema for name, table in found.items()})
+        for name, table in found.items():
+            for batch in table.to_batches():
+                writer.write(name, batch)
+        writer.finish()
     for name in wanted:
         if lines[name] and not options.quiet:
             say(f"{name}: {lines[name]}")
@@ -155,7 +152,7 @@ def _write(options: argparse.Namespace, format: str, summary: Summary) -> None:
 
 
 def _for_people(table: pa.Table, *, files: bool, routes: bool) -> pa.Table:
-    """Both times as one column, frames as text, with the names of ``files`` if wanted; no columns without values.
+    """Return both times as one column, frames as text, with the names of ``files`` if wanted, without empty columns.
 
     With ``routes`` the addresses and ports of both ends are one column as well.
     """

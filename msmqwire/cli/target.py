@@ -73,15 +73,15 @@ class Sink(io.BufferedIOBase):
             self._calls.close()
 
     def writable(self) -> bool:
-        """Whether it can be written: yes."""
+        """Return True: it can be written."""
         return True
 
     def tell(self) -> int:
-        """Bytes written so far."""
+        """Return the number of bytes written so far."""
         return self._position
 
     def isatty(self) -> bool:
-        """Whether it is a terminal."""
+        """Return True if it is a terminal."""
         return self._file.isatty()
 
     def write(self, data: ReadableBuffer, /) -> int:
@@ -113,7 +113,7 @@ class Sink(io.BufferedIOBase):
 
 
 def standard_output(remedy: str = "") -> TextIO:
-    """``sys.stdout``; ``remedy`` ends the error.
+    """Return ``sys.stdout``; ``remedy`` ends the error.
 
     Raises
     ------
@@ -127,7 +127,7 @@ def standard_output(remedy: str = "") -> TextIO:
 
 
 def is_terminal(output: str) -> bool:
-    """Whether an output is a terminal; errors as in ``standard_output``."""
+    """Return True if an output is a terminal; errors as in ``standard_output``."""
     return output == "-" and standard_output(_REMEDY).isatty()
 
 
@@ -176,7 +176,7 @@ def sync_folder(folder: str) -> None:
 
 @contextlib.contextmanager
 def open_target(output: str, inputs: Sequence[str], jobs: int = 1) -> Iterator[Sink]:
-    """The sink that ``output`` names (``-`` is standard output); a file appears when the block succeeds.
+    """Open the sink that ``output`` names (``-`` is standard output); a file appears when the block succeeds.
 
     Until then it has no name, or on file systems where that cannot be, a temporary name in the same directory, which
     only a killed process leaves. If the block fails the previous file stays as it was.
@@ -253,7 +253,7 @@ def _complete_or_none(path: str, output: str, mode: int | None, jobs: int) -> It
 
 
 def _open_nameless(directory: str) -> int | None:
-    """A new file without a name, which no kill of the process leaves behind; None where there are none."""
+    """Return a new file without a name, which no kill of the process leaves behind; None where there are none."""
     if not hasattr(os, "O_TMPFILE"):  # only Linux has it
         return None
     with contextlib.suppress(OSError):  # some file systems have none

@@ -55,11 +55,11 @@ class Connection(asyncio.BufferedProtocol):
         self._writable.set()
 
     def __len__(self) -> int:
-        """Bytes that have come and were not read."""
+        """Return the number of bytes that have come and were not read."""
         return len(self._received)
 
     async def read(self) -> bytearray:
-        """The bytes that have come, at least one; none at the end.
+        """Return the bytes that have come, at least one; none at the end.
 
         Raises
         ------
@@ -101,7 +101,7 @@ class Connection(asyncio.BufferedProtocol):
         self._made(self)
 
     def get_buffer(self, sizehint: int) -> bytearray:
-        """Where to read bytes into."""
+        """Return the buffer to read bytes into."""
         return self._buffer
 
     def buffer_updated(self, nbytes: int) -> None:
@@ -114,7 +114,7 @@ class Connection(asyncio.BufferedProtocol):
         self.came()
 
     def eof_received(self) -> bool:
-        """The peer sends no more; bytes may still be sent to it."""
+        """Note that the peer sends no more; bytes may still be sent to it."""
         self._has_ended = True
         self._readable.set()
         return True

@@ -244,7 +244,7 @@ class _Run:
             self._machine.send_failed(network, error.strerror or str(error))
 
     def _receive(self, endpoint: _Endpoint) -> None:
-        """A socket is readable: it has datagrams, or an error."""
+        """Read the datagrams of a socket, or its error."""
         for _ in range(_AT_ONCE):
             try:
                 data, interface, source = endpoint.receive()
@@ -295,7 +295,7 @@ class _Run:
         return endpoint
 
     def _attribute(self, endpoint: _Endpoint, interface: int) -> NetworkAddress | None:
-        """The network that a datagram arrived on, which need not be that of its destination address."""
+        """Return the network that a datagram arrived on, which need not be that of its destination address."""
         if interface in (endpoint.interface, _LOOPBACK) or not endpoint.interface:
             return endpoint.network
         return next((other.network for other in self._endpoints.values() if other.interface == interface), None)
@@ -350,7 +350,7 @@ class _Endpoint:
         self._socket.sendmsg([data], [way], 0, (str(self.network.broadcast), port))
 
     def receive(self) -> tuple[bytes, int, str]:
-        """A datagram, the index of the interface that it arrived on, and its sender."""
+        """Return a datagram, the index of the interface that it arrived on, and its sender."""
         if sys.platform == "win32":
             raise OSError(_NOT_ON_WINDOWS)
         data, ancillary, _, (host, port) = self._socket.recvmsg(_LARGEST_DATAGRAM, socket.CMSG_SPACE(_PKTINFO.size))

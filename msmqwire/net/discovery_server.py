@@ -46,7 +46,7 @@ _MOST_UNANSWERABLE = 1024
 
 
 def open_socket(address: Address) -> socket.socket:
-    """A UDP socket for requests to an IPv4 address and port.
+    """Return a UDP socket for requests to an IPv4 address and port.
 
     Raises
     ------
@@ -219,7 +219,7 @@ class DiscoveryService:
             signal.signal(number, lambda *_: self.call(function))
 
     def counters(self) -> dict[str, object]:
-        """The counts of all datagrams.
+        """Return the counts of all datagrams.
 
         ``received`` is the sum of ``answered``, ``unsent`` and ``refused``. Datagrams sent to this service are those,
         the ones in ``dropped_by_kernel``, and those still waiting, which are lost when their socket is closed.
@@ -349,7 +349,7 @@ class DiscoveryService:
 
 
 def _broadcast_addresses() -> frozenset[str]:
-    """The broadcast addresses of the local networks; none if psutil is not installed, or may not list them."""
+    """Return the broadcast addresses of the local networks; none if psutil is not installed, or may not list them."""
     with contextlib.suppress(ModuleNotFoundError, OSError):
         return frozenset(str(each.broadcast) for each in local_networks(loopback=True) if not each.remote_access)
     return frozenset()
@@ -385,7 +385,7 @@ class JsonLines(logging.Formatter):
     """
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line, without its end."""
+        """Return the line, without its end."""
         time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
         line: dict[str, object] = {"time": time.removesuffix("+00:00") + "Z", "level": record.levelname.lower()}
         if isinstance(record.msg, Event):

@@ -21,7 +21,7 @@ _NOT_HERE = ("EADDRNOTAVAIL", "EAFNOSUPPORT")
 
 
 async def addresses_of(host: str, port: int, kind: socket.SocketKind) -> list[Address]:
-    """The addresses of a host in the order of the system; those of IPv6 with their zone. Empty is every address.
+    """Return the addresses of a host in the order of the system; those of IPv6 with their zone. Empty is every address.
 
     Raises
     ------
@@ -108,7 +108,7 @@ def bind_all(addresses: list[Address], kind: socket.SocketKind) -> list[socket.s
 
 
 def open_socket(address: Address, kind: socket.SocketKind) -> socket.socket:
-    """A non-blocking socket bound to a numeric address. A socket of IPv6 does not take the port of IPv4 as well.
+    """Return a non-blocking socket bound to a numeric address. A socket of IPv6 does not take the port of IPv4 as well.
 
     Raises
     ------
@@ -134,7 +134,7 @@ def open_socket(address: Address, kind: socket.SocketKind) -> socket.socket:
 
 
 def network_of(address: str) -> str:
-    """The network that counts as one address: of IPv6 the first 64 bits."""
+    """Return the network that counts as one address: of IPv6 the first 64 bits."""
     host, _, _ = address.partition("%")
     if ":" not in host:
         return address

@@ -26,7 +26,7 @@ _LOG = logging.getLogger(__name__)
 
 
 async def ping(host: str, port: int, *, identifier: UUID, cookie: int = 1, lookup_timeout: float | None = None) -> bool:
-    """Whether a queue manager answers, within a second, that it would accept a session: [MS-MQQB] 3.1.7.6.
+    """Return True if a queue manager answers, within a second, that it would accept a session: [MS-MQQB] 3.1.7.6.
 
     Raises
     ------

@@ -423,7 +423,7 @@ class SessionClient:
             self._link = None
 
     async def _open_connection(self, host: str) -> Connection:
-        """A connection to the first address of a host that accepts one; each has the same time."""
+        """Return a connection to the first address of a host that accepts one; each has the same time."""
         timeout = self._session.settings.retry_timeout
         new = partial(Connection, self._buffer)
         async with asyncio.timeout(timeout):

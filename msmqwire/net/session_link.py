@@ -18,7 +18,7 @@ _Result = TypeVar("_Result")
 
 
 def reason_of(error: OSError) -> str:
-    """Why an operation on a socket failed; asyncio puts its own words in the place of the system's."""
+    """Return why an operation on a socket failed; asyncio puts its own words in the place of the system's."""
     if isinstance(error, TimeoutError) and error.errno is None:
         return "no answer"
     if error.errno is not None and error.errno > 0:
@@ -91,7 +91,7 @@ class Link:
         return bool(self._data)
 
     async def _of_the_peer(self, wait: Coroutine[Any, Any, _Result]) -> _Result | None:
-        """What a wait for the peer gives; None when the session or its connection ends, or has ended."""
+        """Return what a wait for the peer gives; None when the session or its connection ends, or has ended."""
         waiting: asyncio.Task[_Result] = self._loop.create_task(wait)
         self._waiting = waiting
         try:

@@ -356,7 +356,7 @@ class SessionServer:
             self._watch(event, address)
 
     def _rivals(self, address: str) -> list[_AcceptedSession] | None:
-        """The sessions of which one has to make room for another of an address; None if there is room."""
+        """Return the sessions one of which must end for another of an address; None if there is room."""
         network = network_of(address)
         taken = [session for session in self._sessions.values() if not session.is_refused and not session.is_aborted]
         same = [session for session in taken if session.network == network]
@@ -365,7 +365,7 @@ class SessionServer:
         return taken if len(taken) >= self._max_sessions else None
 
     def _has_room(self, address: str) -> bool:
-        """Whether there is room for another session of an address; one that is not initialized makes it."""
+        """Return True if there is room for another session of an address; one that is not initialized makes it."""
         rivals = self._rivals(address)
         return rivals is None or _abort_one_that_waits(rivals)
 
@@ -376,13 +376,13 @@ class SessionServer:
             _abort_one_that_waits(waiting)
 
     def _is_full(self, address: str) -> bool:
-        """Whether a session would be refused."""
+        """Return True if a session would be refused."""
         rivals = self._rivals(address)
         return rivals is not None and all(session.acceptor.is_open for session in rivals)
 
 
 def _is_coroutine_function(handler: object) -> bool:
-    """Whether calling it gives a coroutine, also where it is a partial function or an object with ``__call__``."""
+    """Return True if calling it gives a coroutine, also a partial function or an object with ``__call__``."""
     function = handler
     while isinstance(function, partial):
         function = function.func

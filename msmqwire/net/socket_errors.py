@@ -20,12 +20,12 @@ _FIRST_DELAY, _LONGEST_DELAY = _SECOND // 10, 60 * _SECOND
 
 
 def is_unusable(error: OSError) -> bool:
-    """Whether an error says that its socket has to be opened anew."""
+    """Return True if an error says that its socket has to be opened anew."""
     return error.errno in UNUSABLE
 
 
 def error_name(error: OSError) -> str:
-    """The name that an error is counted by, such as ``"ENETUNREACH"``; the class of an error without a number.
+    """Return the name that counts an error, such as ``"ENETUNREACH"``; the class of an error without a number.
 
     >>> error_name(OSError(errno.EPIPE, "Broken pipe")), error_name(TimeoutError())
     ('EPIPE', 'TimeoutError')
@@ -50,7 +50,7 @@ class Backoff:
         self._calm_at = 0
 
     def delay(self, now: int) -> int:
-        """The delay in nanoseconds after a failure."""
+        """Return the delay in nanoseconds after a failure."""
         delay = self._next if now < self._calm_at else 0
         self._next = min(2 * delay, _LONGEST_DELAY) if delay else _FIRST_DELAY
         self._calm_at = now + delay + _LONGEST_DELAY

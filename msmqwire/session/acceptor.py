@@ -65,11 +65,11 @@ class Acceptor(Session):
     """
 
     def connection_made(self, now: float) -> None:
-        """A peer has connected: [MS-MQQB] 3.1.5.10."""
+        """Start the session of a peer that has connected: [MS-MQQB] 3.1.5.10."""
         self._start_initialization(SessionState.WAITING_EC_MSG, now)
 
     def _receive_establish_connection(self, packet: mqqb.EstablishConnection, data: bytes, now: float) -> None:
-        """[MS-MQQB] 3.1.5.3.1."""
+        """Answer an EstablishConnection request: [MS-MQQB] 3.1.5.3.1."""
         self.remote_queue_manager = packet.client_guid
         if self.incoming.is_paused(packet.client_guid, self._address, now):
             detail = "the last session of the peer was closed over a message for another queue manager"
@@ -94,7 +94,7 @@ class Acceptor(Session):
             self.timers.start(Timer.SESSION_INITIALIZATION, self.settings.initialization_timeout, now)  # S13
 
     def _receive_connection_parameters(self, packet: mqqb.ConnectionParameters, data: bytes, now: float) -> None:
-        """[MS-MQQB] 3.1.5.4.1."""
+        """Answer a ConnectionParameters request: [MS-MQQB] 3.1.5.4.1."""
         self.sending.received_window_size = packet.window_size
         # Echoed as received, but in range for the own timers (S19)
         self.ack_wait_timeout = ACK_TIMEOUTS.clamp(packet.ack_timeout)

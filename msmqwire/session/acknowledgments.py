@@ -24,20 +24,20 @@ _FINAL_BODY = struct.Struct("<QII16sI")
 
 
 def is_order_queue(queue: FormatName | str | None) -> bool:
-    """Whether a queue of this queue manager is the one of OrderAck and FinalAck packets (S44)."""
+    """Return True if a queue of this queue manager is the one of OrderAck and FinalAck packets (S44)."""
     if isinstance(queue, DirectName):
         return queue.queue_type == "private" and (queue.queue or "").lower() == "order_queue$"
     return isinstance(queue, PrivateName) and queue.private_id == _ORDER_QUEUE
 
 
 def order_ack(source: UUID, state: SequenceState, address: str) -> mqqb.UserMessage:
-    """An OrderAck packet: [MS-MQQB] 2.2.4, S37, S38; ``address`` is that of the peer."""
+    """Return an OrderAck packet: [MS-MQQB] 2.2.4, S37, S38; ``address`` is that of the peer."""
     body = _ORDER_BODY.pack(state.sequence_id, state.number, state.number - 1)
     return _order_message(ORDER_ACK, body, source, address if state.is_direct else "", "express")
 
 
 def final_ack(message: mqqb.UserMessage, message_class: int, address: str) -> mqqb.UserMessage:
-    """A FinalAck packet for a transactional message: [MS-MQQB] 2.2.5, S38."""
+    """Return a FinalAck packet for a transactional message: [MS-MQQB] 2.2.5, S38."""
     transaction = message.transaction
     assert transaction is not None
     body = _FINAL_BODY.pack(
@@ -56,7 +56,7 @@ def final_ack(message: mqqb.UserMessage, message_class: int, address: str) -> mq
 def _order_message(
     message_class: int, body: bytes, source: UUID, address: str, mode: Literal["express", "recoverable"]
 ) -> mqqb.UserMessage:
-    """A message to the order queue at an address, or else of the queue manager ``source`` (S39)."""
+    """Return a message to the order queue at an address, or else of the queue manager ``source`` (S39)."""
     queue: FormatName = PrivateName(source, _ORDER_QUEUE)
     if address:
         queue = DirectName("tcp", _plain(address), "order_queue$", queue_type="private")
@@ -71,7 +71,7 @@ def _order_message(
 
 
 def is_reached_by(queue: FormatName | str | None, queue_manager: UUID, address: str) -> bool:
-    """Whether a queue is one of the peer of a session (S24): what is sent on the session reaches it."""
+    """Return True if a queue is one of the peer of a session (S24): what is sent on the session reaches it."""
     if isinstance(queue, PrivateName):
         return queue.guid == queue_manager
     if not isinstance(queue, DirectName) or queue.protocol != "tcp" or not address:
@@ -85,13 +85,13 @@ def is_reached_by(queue: FormatName | str | None, queue_manager: UUID, address: 
 def answer_on_session(
     message: mqqb.UserMessage, message_class: int, queue_manager: UUID, address: str
 ) -> mqqb.UserMessage | None:
-    """The answer to the administration queue of a message, 3.1.7.15, if the peer of a session has it."""
+    """Return the answer to the administration queue of a message, 3.1.7.15, if the peer of a session has it."""
     is_reached = is_reached_by(message.admin_queue, queue_manager, address)
     return administration_ack(message, message_class) if is_reached else None
 
 
 def administration_ack(message: mqqb.UserMessage, message_class: int) -> mqqb.UserMessage | None:
-    """The answer to the administration queue of a message: [MS-MQQB] 3.1.7.15; None if it cannot be written."""
+    """Return the answer to the administration queue of a message: [MS-MQQB] 3.1.7.15; None if it cannot be written."""
     is_positive = message_class in (ACK_REACH_QUEUE, ACK_RECEIVE)
     is_encrypted = message.security is not None and message.security.body_encrypted
     with_body = not is_positive and not is_encrypted
@@ -112,5 +112,5 @@ def administration_ack(message: mqqb.UserMessage, message_class: int) -> mqqb.Us
 
 
 def _plain(address: str) -> str:
-    """An address without the zone, which is known to this computer only."""
+    """Return an address without the zone, which is known to this computer only."""
     return address.partition("%")[0]

@@ -91,7 +91,7 @@ class Delivery:
         return [] if self._incoming.store.is_durable else changes.answers, due
 
     def not_stored(self) -> None:
-        """The messages are lost, and accepted when they come again."""
+        """Forget messages that are lost: they are accepted when they come again."""
         for event in self._changes.received:
             self._history.forget(event.packet)
         if self._limit is not None:
@@ -99,7 +99,7 @@ class Delivery:
         self._forget()
 
     def deliver(self, message: mqqb.UserMessage, data: bytes, foreign: bool, now: float) -> None:
-        """[MS-MQQB] 3.1.5.8.1, 3.1.5.8.2, 3.1.7.1.2; ``foreign``: for another queue manager."""
+        """Deliver a message: [MS-MQQB] 3.1.5.8.1, 3.1.5.8.2, 3.1.7.1.2; ``foreign``: for another queue manager."""
         if foreign:
             self._disregard(message, Disregarded.OTHER_QUEUE_MANAGER)
         elif acknowledgments.is_order_queue(message.destination_queue):
@@ -123,7 +123,7 @@ class Delivery:
             self._put(message, data)
 
     def _rejection(self, message: mqqb.UserMessage) -> Disregarded | None:
-        """Why a message does not belong into its queue: 3.1.5.8.2, S24."""
+        """Return why a message does not belong into its queue: 3.1.5.8.2, S24."""
         if self._accepts is not None and not self._accepts(message):
             return Disregarded.NO_SUCH_QUEUE
         kind = None if self._transactional is None else self._transactional(message)
@@ -139,7 +139,7 @@ class Delivery:
     def _deliver_transactional(
         self, message: mqqb.UserMessage, transaction: mqqb.TransactionHeader, data: bytes
     ) -> None:
-        """[MS-MQQB] 3.1.5.8.6."""
+        """Deliver a transactional message: [MS-MQQB] 3.1.5.8.6."""
         key, store = sequence_key(message), self._incoming.store
         state = self._changes.sequences.get(key) or store.get(key)
         order = order_of(state, transaction, is_durable=store.is_durable)
@@ -213,14 +213,14 @@ class Delivery:
 
 
 def has_expired(message: mqqb.UserMessage, lifetime: int, now: float) -> bool:
-    """Whether a lifetime is over, which counts from SentTime: CURRENT_TIME of 3.1.7.1.2 has whole seconds as well."""
+    """Return True if a lifetime is over, which counts from SentTime: CURRENT_TIME of 3.1.7.1.2 has seconds as well."""
     return lifetime != FOREVER and int(now) - message.sent_time_seconds > lifetime
 
 
 def removal_answers(
     message: mqqb.UserMessage, message_class: int, queue_manager: UUID, address: str
 ) -> tuple[list[mqqb.UserMessage], bool]:
-    """The answers to a message that leaves its queue, 3.1.7.2 and S42, and whether all that it asks for are there.
+    """Return the answers to a message that leaves its queue, 3.1.7.2 and S42, and whether these are all of them.
 
     ``queue_manager`` and ``address`` are those of the session on which it came.
     """

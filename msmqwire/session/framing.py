@@ -19,7 +19,7 @@ _HEADERS: dict[str, Any] = {header.section: header.dtype.fields for header in ME
 
 
 def _field(name: str, section: str = "USER", start: int = BASE_HEADER_SIZE) -> slice:
-    """The bytes of a packet that have a field of a header, which begins at ``start``."""
+    """Return the bytes of a packet that have a field of a header, which begins at ``start``."""
     dtype, offset = _HEADERS[section][name][:2]
     return slice(start + offset, start + offset + dtype.itemsize)
 
@@ -41,7 +41,7 @@ class PacketReader:
         self.clear()
 
     def __len__(self) -> int:
-        """Bytes kept."""
+        """Return the number of bytes that are kept."""
         return self._kept
 
     def clear(self) -> None:
@@ -52,7 +52,7 @@ class PacketReader:
         self._blocks: list[mmap.mmap] = []
 
     def feed(self, data: bytes | bytearray | memoryview) -> Iterator[bytes]:
-        """The packets that ``data`` completes.
+        """Yield the packets that ``data`` completes.
 
         Raises
         ------
@@ -91,7 +91,7 @@ class PacketReader:
             at += len(taken)
 
     def _joined(self, end: memoryview) -> bytes:
-        """The packet whose last bytes are ``end``."""
+        """Return the packet whose last bytes are ``end``."""
         last = (self._kept - BASE_HEADER_SIZE) % _BLOCK if self._blocks else 0
         if not last:
             return b"".join((self._header, *self._blocks, end))
@@ -99,7 +99,7 @@ class PacketReader:
             return b"".join((self._header, *self._blocks[:-1], block[:last], end))
 
     def _packet_size(self) -> int:
-        """The size of the packet, or of a BaseHeader if that is incomplete."""
+        """Return the size of the packet, or of a BaseHeader if that is incomplete."""
         extent = packet_extent(bytes(self._header))
         if len(self._header) == BASE_HEADER_SIZE:
             size = int.from_bytes(self._header[PACKET_SIZE], "little")

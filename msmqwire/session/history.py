@@ -35,7 +35,7 @@ class MessageIDHistory:
         return len(self._seen)
 
     def first_address(self, packet: bytes, now: float, address: str = "") -> str | None:
-        """Where the message was accepted from first, if it is known; else None, and it is known from now on.
+        """Remember a message; return where it was accepted from before, None if it is not known.
 
         Call it for messages that are accepted: a message that is not must not hide another with its identifier.
         """
@@ -60,7 +60,7 @@ class MessageIDHistory:
         self._seen.pop(packet[SOURCE_QUEUE_MANAGER] + packet[MESSAGE_ID], None)
 
     def _clean_up(self, now: float) -> None:
-        """[MS-MQQB] 3.1.6.7, done when the next message comes: the size limits what is kept until then."""
+        """Forget old messages, [MS-MQQB] 3.1.6.7, when the next one comes: the size limits what is kept until then."""
         while self._seen and next(iter(self._seen.values()))[0] < now - self._cleanup_timeout:
             self._seen.popitem(last=False)
         self._cleanup_at = now + self._cleanup_timeout if self._seen else None

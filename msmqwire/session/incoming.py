@@ -88,19 +88,19 @@ class SequenceStore(Protocol):
         """Whether states survive the process; if not, the first number seen of a key is taken as in order (S24)."""
 
     def get(self, key: SequenceKey) -> SequenceState | None:
-        """The state of a key as it was committed last; None if there is none."""
+        """Return the state of a key as it was committed last; None if there is none."""
 
     def commit(self, changes: Changes, queue_manager: UUID) -> None:
         """Keep what came on a session with a queue manager, all or nothing."""
 
     def has_room(self, size: int) -> bool:
-        """Whether so many more bytes of messages can be kept."""
+        """Return True if so many more bytes of messages can be kept."""
 
     def answers(self, queue_manager: UUID, after: int) -> list[tuple[int, bytes]]:
         """Rows and packets of the answers to a queue manager that are kept, the first ones after a row."""
 
     def answered(self, rows: Iterable[int]) -> None:
-        """The peer has acknowledged answers."""
+        """Remove answers that the peer has acknowledged."""
 
 
 class MemorySequenceStore:
@@ -113,7 +113,7 @@ class MemorySequenceStore:
         self._states: OrderedDict[SequenceKey, SequenceState] = OrderedDict()
 
     def get(self, key: SequenceKey) -> SequenceState | None:
-        """The state of a key, if it is known."""
+        """Return the state of a key, if it is known."""
         return self._states.get(key)
 
     def commit(self, changes: Changes, queue_manager: UUID) -> None:
@@ -133,7 +133,7 @@ class MemorySequenceStore:
         return []
 
     def answered(self, rows: Iterable[int]) -> None:
-        """No answers are kept."""
+        """Remove answers that the peer has acknowledged."""
 
 
 class Order(Enum):
@@ -146,12 +146,12 @@ class Order(Enum):
 
 
 def sequence_key(message: mqqb.UserMessage) -> SequenceKey:
-    """The key of a transactional message. Two spellings of a name are two sequences of the sender."""
+    """Return the key of a transactional message. Two spellings of a name are two sequences of the sender."""
     return SequenceKey(message.source_queue_manager, name_in_key(str(message.destination_queue)))
 
 
 def name_in_key(queue: str) -> str:
-    """A format name as keys have it."""
+    """Return a format name as keys have it."""
     name = queue.upper()
     if len(name) > len(queue):
         # A character whose upper case is several stays as it is: ß and SS are two names
@@ -162,7 +162,7 @@ def name_in_key(queue: str) -> str:
 
 
 def token_of(message: mqqb.UserMessage) -> str:
-    """What is the same when the message comes again."""
+    """Return what is the same when the message comes again."""
     source, transaction = message.source_queue_manager, message.transaction
     if transaction is None:
         return f"{source}:{message.message_id}"
@@ -170,7 +170,7 @@ def token_of(message: mqqb.UserMessage) -> str:
 
 
 def order_of(state: SequenceState | None, transaction: mqqb.TransactionHeader, *, is_durable: bool) -> Order:
-    """Where a message stands in its sequence (S32); in memory, the first of a key is in order (S24)."""
+    """Return where a message stands in its sequence (S32); in memory, the first of a key is in order (S24)."""
     if state is None:
         if not is_durable:
             return Order.ACCEPTED
@@ -189,7 +189,7 @@ def order_of(state: SequenceState | None, transaction: mqqb.TransactionHeader, *
 def after(
     state: SequenceState | None, transaction: mqqb.TransactionHeader, order: Order, *, is_direct: bool
 ) -> SequenceState:
-    """The state after a message; only one that is accepted changes the numbers (S32)."""
+    """Return the state after a message; only one that is accepted changes the numbers (S32)."""
     if order is Order.ACCEPTED:
         return SequenceState(transaction.tx_sequence_id, transaction.tx_sequence_number, is_direct)
     state = state or SequenceState(is_direct=is_direct)
@@ -236,14 +236,14 @@ class Incoming:
         return cls(message_ids=MessageIDs(secrets.randbelow(0xFFFFFFFF)))
 
     def order_ack_sent(self, key: SequenceKey, now: float) -> None:
-        """An OrderAck is sent: that of a key long ago is forgotten, as if there had been none."""
+        """Note that an OrderAck is sent: that of a key long ago is forgotten, as if there had been none."""
         self.order_acks_sent[key] = now
         self.order_acks_sent.move_to_end(key)
         if len(self.order_acks_sent) > _MOST_SEQUENCES:
             self.order_acks_sent.popitem(last=False)
 
     def leave_order_ack(self, key: SequenceKey) -> None:
-        """An OrderAck is due, and its session is lost: another one with its source sends it (S36)."""
+        """Keep an OrderAck that is due for another session with its source, since its own session is lost (S36)."""
         keys = self._due.setdefault(key.source, {})
         self._due_count += key not in keys
         keys[key] = None
@@ -251,7 +251,7 @@ class Incoming:
             self._due_count -= len(self._due.popitem(last=False)[1])
 
     def take_order_acks(self, queue_manager: UUID) -> list[SequenceKey]:
-        """The keys of OrderAcks that a session with this queue manager sends."""
+        """Return the keys of OrderAcks that a session with this queue manager sends."""
         taken = [*self._due.pop(queue_manager, ())]
         self._due_count -= len(taken)
         return taken
@@ -265,7 +265,7 @@ class Incoming:
             self._unsent_size -= _size_of(self._unsent.popitem(last=False)[1])
 
     def take_unsent(self, queue_manager: UUID) -> list[OutgoingMessagePosition]:
-        """The acknowledgments that the next session with this queue manager sends."""
+        """Return the acknowledgments that the next session with this queue manager sends."""
         taken = self._unsent.pop(queue_manager, [])
         self._unsent_size -= _size_of(taken)
         return taken
@@ -277,7 +277,7 @@ class Incoming:
             self._paused.popitem(last=False)
 
     def is_paused(self, queue_manager: UUID, address: str, now: float) -> bool:
-        """Whether the sessions of a peer are closed at once."""
+        """Return True if the sessions of a peer are closed at once."""
         return now < self._paused.get((queue_manager, address), now)
 
 
@@ -294,7 +294,7 @@ class OrderAckTimers:
         self._expiries: dict[SequenceKey, float] = {}
 
     def start(self, key: SequenceKey, now: float, opened_at: float) -> bool:
-        """A message has come on a session that was opened at a time; True if the OrderAck is due at once.
+        """Start the timer of an OrderAck when a message has come; return True if the OrderAck is due at once.
 
         A timer that runs is restarted for a second after the last OrderAck, and then left to run. It cannot go on
         running where the message before came on another session: to start it there each time might never end.
@@ -317,7 +317,7 @@ class OrderAckTimers:
         del self._incoming.timers[key]
 
     def next_expiry(self) -> float | None:
-        """When the first one expires; None if none runs."""
+        """Return when the first one expires; None if none runs."""
         return next(iter(self._expiries.values()), None)
 
     def take(self, now: float = float("inf")) -> Iterator[SequenceKey]:

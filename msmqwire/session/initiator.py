@@ -116,7 +116,7 @@ class Initiator(Session):
             self._wait_for_reconnect(now)
 
     def connection_made(self, now: float, remote_queue_manager: UUID | None = None) -> None:
-        """The connection is there: send the request, [MS-MQQB] 3.1.5.2.3.
+        """Send the request on a new connection: [MS-MQQB] 3.1.5.2.3.
 
         ``remote_queue_manager`` is that of the next hop which was connected to, where there are several.
         """
@@ -140,14 +140,14 @@ class Initiator(Session):
         detail: str = "the connection was closed",
         reason: CloseReason = CloseReason.CONNECTION_LOST,
     ) -> list[Event]:
-        """The connection has ended, or could not be made: try again if messages wait (S17)."""
+        """Take the end of the connection, or its failure: try again if messages wait (S17)."""
         if self.state is SessionState.WAITING_RECONNECT:
             self._is_retry = True
             self._wait_for_reconnect(now)
         return super().connection_lost(now, detail, reason)
 
     def receive_data(self, data: bytes | bytearray | memoryview, now: float) -> list[Event]:
-        """Bytes of the connection, divided anywhere."""
+        """Handle bytes of the connection, divided anywhere."""
         before = len(self.outgoing)
         events = super().receive_data(data, now)
         if len(self.outgoing) < before:
@@ -155,7 +155,7 @@ class Initiator(Session):
         return events
 
     def _close(self, reason: CloseReason, detail: str, now: float) -> None:
-        """[MS-MQQB] 3.1.5.9; a refusal ends the attempts (S17)."""
+        """Close the session, [MS-MQQB] 3.1.5.9; a refusal ends the attempts (S17)."""
         if self.is_disconnected:
             return
         super()._close(reason, detail, now)
@@ -171,7 +171,7 @@ class Initiator(Session):
         self.state = SessionState.WAITING_RECONNECT
 
     def _retry_connect(self, now: float) -> None:
-        """[MS-MQQB] 3.1.6.1."""
+        """Ask for a connection again: [MS-MQQB] 3.1.6.1."""
         # There may be no connection until all messages have expired
         self.outgoing.waiting.discard_if(self._remove_if_expired)
         if self._has_work:
@@ -180,7 +180,7 @@ class Initiator(Session):
             self.state = SessionState.CLOSED
 
     def _receive_establish_connection(self, packet: mqqb.EstablishConnection, data: bytes, now: float) -> None:
-        """[MS-MQQB] 3.1.5.3.2."""
+        """Take the answer to EstablishConnection: [MS-MQQB] 3.1.5.3.2."""
         # For a direct name any identifier is accepted (S1)
         if packet.client_guid != self.identifier or self._server_guid not in (NIL, packet.server_guid):
             detail = f"the response names client {packet.client_guid} and server {packet.server_guid}"
@@ -200,7 +200,7 @@ class Initiator(Session):
         self._output.append(mqqb.encode(parameters))
 
     def _receive_connection_parameters(self, packet: mqqb.ConnectionParameters, data: bytes, now: float) -> None:
-        """[MS-MQQB] 3.1.5.4.2."""
+        """Take the answer to ConnectionParameters: [MS-MQQB] 3.1.5.4.2."""
         self.sending.received_window_size = packet.window_size
         self._is_wanted = False
 

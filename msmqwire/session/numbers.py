@@ -11,11 +11,11 @@ _HALF = _RANGE // 2
 
 
 def on_wire(count: int) -> int:
-    """A count as its field has it."""
+    """Return a count as its field has it."""
     return count % _RANGE
 
 
 def latest(number: int, count: int) -> int | None:
-    """The latest count, at most ``count``, whose field is ``number``; None if ``number`` is above ``count`` (S9)."""
+    """Return the latest count, at most ``count``, with the field ``number``; None if ``number`` is above it (S9)."""
     behind = (count - number) % _RANGE
     return count - behind if behind < _HALF and behind <= count else None

@@ -241,7 +241,7 @@ class OutgoingTransaction:
         )
 
     def _fields(self) -> dict[str, Any]:
-        """The fields that identify the next message, except its MessageID and its place in the sequence."""
+        """Return the fields that identify the next message, except its MessageID and its place in the sequence."""
         return {
             "source_queue_manager": self._outbox.store.identifier,
             "message_id": 1,
@@ -260,7 +260,7 @@ class OutgoingTransaction:
         }
 
     def _times_of(self, message: mqqb.UserMessage) -> tuple[int | None, int | None]:
-        """When the TimeToReachQueue of a message is over, and both of its lifetimes (S51)."""
+        """Return when the TimeToReachQueue of a message is over, and both of its lifetimes (S51)."""
         reach = self._lifetime["time_to_reach_queue"]
         receive = message.time_to_be_received
         expires = None if reach == FOREVER else self._now + reach
@@ -306,7 +306,7 @@ class Outbox:
     # --- Sequences ---
 
     def queues(self) -> list[SequenceRow]:
-        """The sequences whose messages are not all acknowledged and finished."""
+        """Return the sequences whose messages are not all acknowledged and finished."""
         with self.store.errors():
             return [
                 _sequence_of(*found)
@@ -317,7 +317,7 @@ class Outbox:
             ]
 
     def sequence(self, queue: str) -> SequenceRow | None:
-        """The sequence of a queue; None if there has been none."""
+        """Return the sequence of a queue; None if there has been none."""
         with self.store.errors():
             found = self.store.database.execute(
                 f"SELECT {_SEQUENCE} FROM sequence WHERE queue = ?", (queue.encode(*_TEXT),)
@@ -325,7 +325,7 @@ class Outbox:
         return None if found is None else _sequence_of(*found)
 
     def open_sequence(self, queue: str, name: str, queue_manager: UUID) -> SequenceRow:
-        """The sequence for the next message: a new one if all of the last are acknowledged (S26, S29)."""
+        """Return the sequence for the next message: a new one if all of the last are acknowledged (S26, S29)."""
         known = self.sequence(queue)
         if known is not None and known.stopped:
             raise StoreError(f"{name}: {known.stopped}")
@@ -348,7 +348,7 @@ class Outbox:
         return made
 
     def page(self, queue: str, after: int) -> list[OutgoingRow]:
-        """The first messages of a queue after a number, that are not acknowledged: a page of them."""
+        """Return a page of the messages of a queue that are not acknowledged, after a number."""
         page, size = [], 0
         with self.store.errors():
             rows = self.store.database.execute(
@@ -368,13 +368,13 @@ class Outbox:
         return page
 
     def has_messages(self, queue: str, *, final: bool = False) -> bool:
-        """Whether messages to a queue are not acknowledged, or with ``final`` await their FinalAck."""
+        """Return True if messages to a queue are not acknowledged, or with ``final`` await their FinalAck."""
         exists = f"SELECT EXISTS (SELECT 1 FROM {'awaiting' if final else 'outgoing'} WHERE queue = ?)"
         with self.store.errors():
             return bool(self.store.database.execute(exists, (queue.encode(*_TEXT),)).fetchone()[0])
 
     def counts(self) -> tuple[int, int]:
-        """How many messages are not acknowledged, and how many await their FinalAck."""
+        """Return how many messages are not acknowledged, and how many await their FinalAck."""
         with self.store.errors():
             found: tuple[int, int] = self.store.database.execute(
                 "SELECT (SELECT count(*) FROM outgoing), (SELECT count(*) FROM awaiting)"
@@ -382,7 +382,7 @@ class Outbox:
         return found
 
     def find_key(self, queue: str, key: str) -> Outcome | None:
-        """What is known of the message with a key: class 0 until it is finished."""
+        """Return what is known of the message with a key: class 0 until it is finished."""
         parameters = queue.encode(*_TEXT), key
         for table in ("outgoing", "awaiting"):
             select = f"SELECT message_id FROM {table} WHERE queue = ? AND key = ?"
@@ -395,7 +395,7 @@ class Outbox:
     # --- What comes back ---
 
     def take(self, message: mqqb.UserMessage, queue_manager: UUID) -> list[Outcome]:
-        """An OrderAck or FinalAck that came on a session with a queue manager, in the transaction of its read."""
+        """Handle an OrderAck or FinalAck of a session with a queue manager, in the transaction of its read."""
         body = message.acknowledged
         if body is None:
             _LOG.warning("a message to the order queue is no acknowledgment, and is disregarded")
@@ -413,7 +413,7 @@ class Outbox:
         return []
 
     def _take_order_ack(self, sequence_id: int, number: int, sources: set[UUID], source: UUID) -> None:
-        """[MS-MQQB] 3.1.5.6, S45."""
+        """Remove the messages that an OrderAck acknowledges: [MS-MQQB] 3.1.5.6, S45."""
         database = self.store.database
         found = database.execute(
             f"SELECT {_SEQUENCE} FROM sequence WHERE sequence_id = ?", (id_column(sequence_id),)
@@ -451,7 +451,7 @@ class Outbox:
             database.execute("UPDATE sequence SET last_ack = ? WHERE queue = ?", (number, queue))
 
     def _take_final_ack(self, message_class: int, sequence_id: int, message_id: int) -> list[Outcome]:
-        """[MS-MQQB] 3.1.5.7, S51."""
+        """Finish the message of a FinalAck: [MS-MQQB] 3.1.5.7, S51."""
         database = self.store.database
         found = database.execute(
             "SELECT queue, key, flags, packet FROM awaiting WHERE message_id = :message AND sequence_id = :sequence "
@@ -487,7 +487,7 @@ class Outbox:
         self.removed[name] = min(self.removed.get(name, number), number)
 
     def next_expiry(self) -> int | None:
-        """When the first lifetime of a message is over, in seconds since 1970."""
+        """Return when the first lifetime of a message is over, in seconds since 1970."""
         with self.store.errors():
             found: int | None = self.store.database.execute(
                 "SELECT min(expires) FROM (SELECT min(expires) AS expires FROM outgoing UNION ALL "
@@ -530,7 +530,7 @@ class Outbox:
     # --- For people ---
 
     def finished(self, *, dead_letters: bool) -> Iterator[tuple[Outcome, float]]:
-        """The messages of the journal or the dead letters with the time at which they were finished."""
+        """Yield the messages of the journal or the dead letters with the time at which they were finished."""
         with self.store.errors():
             for message_class, when, packet in self.store.database.execute(
                 "SELECT class, time, packet FROM finished WHERE is_dead_letter = ? ORDER BY id", (dead_letters,)
@@ -573,7 +573,7 @@ def renumber(database: sqlite3.Connection, now: int) -> int:
 
 
 def id_column(sequence_id: int) -> bytes:
-    """A TxSequenceID, which is above the integers of SQLite from 2038 on."""
+    """Return a TxSequenceID, which is above the integers of SQLite from 2038 on."""
     return sequence_id.to_bytes(8, "big")
 
 

@@ -47,7 +47,7 @@ class OutgoingMessagePosition:
     is_in_outbox: bool = False
 
     def with_session_header(self, header: bytes) -> bytes:
-        """The packet with a SessionHeader, which stands after its PacketSize: [MS-MQMQ] 2.2.20.4."""
+        """Return the packet with a SessionHeader, which stands after its PacketSize: [MS-MQMQ] 2.2.20.4."""
         packet = bytearray(self.packet)
         packet[_FLAGS_AT] |= FLAG_SESSION
         return bytes(packet) + header
@@ -66,7 +66,7 @@ class MessageIDs:
         self._last = last
 
     def take(self) -> int:
-        """The next identifier."""
+        """Return the next identifier."""
         self._last = self._last % LARGEST_ORDINAL + 1
         return self._last
 
@@ -153,7 +153,7 @@ class OutgoingMessageTable:
         self.add_position(position)
 
     def position_of(self, message: mqqb.UserMessage, wall_time: float) -> OutgoingMessagePosition:
-        """A message as it will be sent, last of its priority.
+        """Return the position of a message as it will be sent, last of its priority.
 
         A message without an identifier gets the next one, from 1 (S11), and the time of sending; SourceQueueManager is
         this queue manager unless the message has one. A message with both is forwarded as it is.
@@ -219,7 +219,7 @@ class OutgoingMessageTable:
         return taken
 
     def start_session(self) -> None:
-        """All messages wait again: [MS-MQQB] 3.1.3.2."""
+        """Let all messages wait again: [MS-MQQB] 3.1.3.2."""
         for position in self.awaiting:
             if position.is_in_outbox:
                 self.remove(position)

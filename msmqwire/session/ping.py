@@ -34,18 +34,18 @@ class PingClient:
         self.cookie = 0
 
     def request(self) -> bytes:
-        """The next Ping Request: [MS-MQQB] 3.1.7.6."""
+        """Return the next Ping Request: [MS-MQQB] 3.1.7.6."""
         self.cookie = self.cookie + 1 & _LARGEST_COOKIE
         return mqqb.encode(mqqb.Ping(cookie=self.cookie, queue_manager=self._identifier))
 
     def receive(self, data: bytes) -> bool | None:
-        """Whether a session would be accepted; None for a datagram to ignore: [MS-MQQB] 3.1.7.8."""
+        """Return True if a session would be accepted; None for a datagram to ignore: [MS-MQQB] 3.1.7.8."""
         ping = _decode(data)
         return not ping.refused if ping is not None and ping.cookie == self.cookie else None
 
 
 def answer_ping(data: bytes, identifier: UUID, *, refuse: bool) -> bytes:
-    """The Ping Response to a datagram, empty for one to ignore: [MS-MQQB] 3.1.7.7."""
+    """Return the Ping Response to a datagram, empty for one to ignore: [MS-MQQB] 3.1.7.7."""
     ping = _decode(data)
     if ping is None:
         return b""

@@ -94,5 +94,5 @@ class Sending:
 
 
 def _is_stored(number: int, first: int, flags: int) -> bool:
-    """Whether a SessionHeader acknowledges the recoverable message ``number``: [MS-MQQB] 3.1.5.5.3."""
+    """Return True if a SessionHeader acknowledges the recoverable message ``number``: [MS-MQQB] 3.1.5.5.3."""
     return number <= first or (number - first < ACK_FLAGS and bool(flags >> (number - first) & 1))

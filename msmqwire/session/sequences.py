@@ -129,7 +129,7 @@ class OutgoingSequence:
         self.state = transition.target or self.state
 
     def refresh(self, now: float) -> None:
-        """Messages were committed, acknowledged or removed: see what is in the outbox."""
+        """Read the outbox, which has changed."""
         row = None if self._version == self._outbox.version else self._outbox.sequence(self.queue)
         self._version = self._outbox.version
         if row is None:
@@ -158,7 +158,7 @@ class OutgoingSequence:
                 self.handle(SequenceEvent.COMMITTED, now)
 
     def next_message(self, now: float) -> OutgoingMessagePosition | None:
-        """The next message to send on the session, lowest number first; None if there is none."""
+        """Return the next message to send on the session, lowest number first; None if there is none."""
         if self.state is not SequenceStatus.SENDING:
             return None
         while self._page and self._page[0].number <= self._sent:
@@ -189,7 +189,7 @@ class OutgoingSequence:
         return bool(self._page) and self._page[0].expires is not None and wall > self._page[0].expires
 
     def was_sent(self, number: int) -> bool:
-        """Whether this process has sent a message."""
+        """Return True if this process has sent a message."""
         return (self._sequence_id, number) <= self._highest
 
     # --- Methods of transitions ---
@@ -203,7 +203,7 @@ class OutgoingSequence:
         self._page.clear()
 
     def _send_after_removed(self, now: float) -> None:
-        """What follows names another number before it now (S28)."""
+        """Send what follows removed messages again: it names another number before it now (S28)."""
         self._sent = min(self._sent, self._before_removed)
 
     def _send_again(self, now: float) -> None:
@@ -258,12 +258,12 @@ class OutgoingSequences:
                 made.handle(SequenceEvent.SESSION_OPENED, now)
 
     def refresh(self, now: float) -> None:
-        """The outbox has changed."""
+        """Read the outbox, which has changed."""
         for each in self._sequences.values():
             each.refresh(now)
 
     def session_opened(self, now: float) -> None:
-        """All that is not acknowledged is sent on the new session."""
+        """Send all that is not acknowledged on the new session."""
         self._is_open = True
         self._handle(SequenceEvent.SESSION_OPENED, now)
 
@@ -277,7 +277,7 @@ class OutgoingSequences:
             each.handle(event, now)
 
     def next_message(self, now: float) -> OutgoingMessagePosition | None:
-        """The next message of the first sequence that has one."""
+        """Return the next message of the first sequence that has one."""
         for each in self._sequences.values():
             position = each.next_message(now)
             if position is None and each.has_expired_message:
@@ -293,11 +293,11 @@ class OutgoingSequences:
         self.refresh(now)
 
     def _was_sent(self, queue: str, number: int) -> bool:
-        """A sequence of another session counts as sent."""
+        """Return True if a sequence was sent; one of another session counts as sent."""
         return queue not in self._sequences or self._sequences[queue].was_sent(number)
 
     def next_deadline(self, now: float) -> float | None:
-        """When ``handle_deadline`` has to be called."""
+        """Return when ``handle_deadline`` has to be called."""
         if self._sweep_at is None:
             self._sweep_at = now
         deadlines = [each.deadline for each in self._sequences.values() if each.deadline is not None]

@@ -135,7 +135,7 @@ class Session(ABC):
 
     @property
     def incomplete_bytes(self) -> int:
-        """Bytes of a packet of which the rest has not come."""
+        """The bytes of a packet that is not complete."""
         return len(self._reader)
 
     def send(self, message: mqqb.UserMessage, now: float) -> int:
@@ -153,7 +153,7 @@ class Session(ABC):
         return message_id
 
     def receive_data(self, data: bytes | bytearray | memoryview, now: float) -> list[Event]:
-        """Bytes of the connection, divided anywhere."""
+        """Handle bytes of the connection, divided anywhere."""
         self._now = now
         if self.is_disconnected:
             return self._take_events()
@@ -169,7 +169,7 @@ class Session(ABC):
         return self._take_events()
 
     def data_to_send(self) -> bytes:
-        """The bytes to write to the connection since the last call, also those of a session that has closed.
+        """Return the bytes to write to the connection since the last call, also those of a session that has closed.
 
         Calls ``messages_stored``.
         """
@@ -179,7 +179,7 @@ class Session(ABC):
         return data
 
     def next_deadline(self, *, closing: bool = True) -> float | None:
-        """When ``handle_deadline`` has to be called, with the same ``closing``; None if no timer is running.
+        """Return when ``handle_deadline`` has to be called, with the same ``closing``; None if no timer is running.
 
         ``-inf``, which is at once, where ``send`` has left events: of a message that has expired.
         """
@@ -190,7 +190,7 @@ class Session(ABC):
         return min((each for each in expiries if each is not None), default=None)
 
     def handle_deadline(self, now: float, *, closing: bool = True) -> list[Event]:
-        """The timers that have expired, in the order of their times: [MS-MQQB] 3.1.6.
+        """Handle the timers that have expired, in the order of their times: [MS-MQQB] 3.1.6.
 
         Without ``closing``, as bytes have come that are not passed yet, only an acknowledgment that is due is sent.
         """
@@ -212,7 +212,7 @@ class Session(ABC):
         detail: str = "the connection was closed",
         reason: CloseReason = CloseReason.CONNECTION_LOST,
     ) -> list[Event]:
-        """The connection has ended, or could not be made."""
+        """Take the end of the connection, or its failure."""
         self._is_lost = True
         if not self.is_disconnected:
             self._close(reason, detail, now)
@@ -228,7 +228,7 @@ class Session(ABC):
         return self._take_events()
 
     def messages_stored(self) -> None:
-        """The messages of all ``MessageReceived`` so far are stored: their acknowledgments may be sent (S34).
+        """Note that the messages of all ``MessageReceived`` so far are stored: they may be acknowledged (S34).
 
         With a durable store of ``Incoming`` this stores them.
 
@@ -250,7 +250,7 @@ class Session(ABC):
             self._send_waiting(self._now)
 
     def messages_not_stored(self) -> None:
-        """The messages of ``MessageReceived`` since ``messages_stored`` are lost, and accepted when they come again.
+        """Forget the messages of ``MessageReceived`` since ``messages_stored``: they are accepted when they come again.
 
         Call ``connection_lost`` and not ``data_to_send`` then.
         """
@@ -318,12 +318,12 @@ class Session(ABC):
         return self.ack_wait_timeout * self.settings.ack_wait_multiple / 1000
 
     def _close_uninitialized(self, now: float) -> None:
-        """[MS-MQQB] 3.1.6.6."""
+        """Close a session that was not initialized in time: [MS-MQQB] 3.1.6.6."""
         seconds = f"{self.settings.initialization_timeout:g}"
         self._close(CloseReason.INITIALIZATION_TIMEOUT, f"the session was not initialized in {seconds} seconds", now)
 
     def _close_if_idle(self, now: float) -> None:
-        """[MS-MQQB] 3.1.6.2."""
+        """Close a session without messages: [MS-MQQB] 3.1.6.2."""
         if self.session_active:
             self.session_active = False
             self.timers.start(Timer.SESSION_CLEANUP, self.settings.cleanup_timeout, now)
@@ -332,7 +332,7 @@ class Session(ABC):
             self._close(CloseReason.IDLE, f"there was no message for {seconds} seconds", now)
 
     def _close_if_silent(self, now: float) -> None:
-        """[MS-MQQB] 3.1.6.3."""
+        """Close a session whose peer acknowledges nothing: [MS-MQQB] 3.1.6.3."""
         if self.received_ack or not self.outgoing.awaiting:
             self.received_ack = False
             if self.outgoing.awaiting:
@@ -342,7 +342,7 @@ class Session(ABC):
             self._close(CloseReason.ACK_WAIT_TIMEOUT, detail, now)
 
     def _send_owed_ack(self, now: float) -> None:
-        """[MS-MQQB] 3.1.6.4; the timer stays stopped (S14)."""
+        """Send the acknowledgment that is due, [MS-MQQB] 3.1.6.4; the timer stays stopped (S14)."""
         if self.receiving.unacked_received_msg_count:
             self._send_session_ack()
 
@@ -378,7 +378,7 @@ class Session(ABC):
         self._receive_session_header(packet, now)
 
     def _receive_session_header(self, header: mqqb.SessionHeader | mqqb.SessionAck, now: float) -> None:
-        """[MS-MQQB] 3.1.5.5."""
+        """Take the acknowledgments of a SessionHeader: [MS-MQQB] 3.1.5.5."""
         deleted = self.sending.acknowledged(header)
         if deleted is None:
             sent = on_wire(self.sending.message_sent_count)
@@ -396,7 +396,7 @@ class Session(ABC):
             self.timers.start(Timer.SESSION_ACK_WAIT, self._ack_wait_seconds, now)
 
     def _receive_user_message(self, message: mqqb.UserMessage, data: bytes, now: float) -> None:
-        """[MS-MQQB] 3.1.5.8."""
+        """Take a message: [MS-MQQB] 3.1.5.8."""
         recoverable = message.delivery_mode == "recoverable"
         if message.transaction is not None and (problem := _malformed_transaction(message)):
             self._close(CloseReason.MALFORMED_PACKET, f"malformed packet: {_name(message)}: {problem}", now)
@@ -428,7 +428,7 @@ class Session(ABC):
             self._send_session_ack()
 
     def _count_recoverable(self, size: int, now: float) -> None:
-        """[MS-MQQB] 3.1.5.8.7; ``data_to_send`` is called when the message is on disk."""
+        """Count a recoverable message, [MS-MQQB] 3.1.5.8.7; ``data_to_send`` is called when the message is on disk."""
         if self.receiving.flags_are_full:
             self._send_session_ack()
             self.receiving.count_unacknowledged(size)  # S7
@@ -476,7 +476,7 @@ class Session(ABC):
         return position
 
     def _leave_acknowledgments(self) -> None:
-        """The session is closed: send OrderAcks that are due if the connection is there, or leave them (S18, S36)."""
+        """Send the OrderAcks that are due on a closed session if the connection is there, or leave them (S18, S36)."""
         for key in self._order_acks.take():
             if self._is_lost:
                 self.incoming.leave_order_ack(key)
@@ -517,7 +517,7 @@ class Session(ABC):
     # --- Packets sent: 3.1.7.1, 3.1.7.11 ---
 
     def _send_waiting(self, now: float) -> None:
-        """[MS-MQQB] 3.1.7.1 for each message that waits, by priority (S49), as far as the window allows (S4)."""
+        """Send messages that wait, by priority (S49), as far as the window allows (S4): [MS-MQQB] 3.1.7.1."""
         if self.is_open:
             self._take_answers()
         while self.is_open and self.outgoing.waiting and self.sending.has_room:
@@ -542,7 +542,7 @@ class Session(ABC):
         return True
 
     def _send_message(self, position: OutgoingMessagePosition, now: float) -> None:
-        """[MS-MQQB] 3.1.7.1.3."""
+        """Send a message: [MS-MQQB] 3.1.7.1.3."""
         self.sending.count(position)
         self.session_active = True
         if Timer.SESSION_ACK_WAIT not in self.timers:
@@ -555,11 +555,11 @@ class Session(ABC):
             self._output.append(position.packet)
 
     def _send_session_ack(self) -> None:
-        """[MS-MQQB] 3.1.6.4."""
+        """Send a SessionAck packet: [MS-MQQB] 3.1.6.4."""
         self._output.append(self._session_ack())
 
     def _session_ack(self) -> bytes:
-        """A SessionAck packet, which ends with a SessionHeader: filled once, when it is sent (S6).
+        """Return a SessionAck packet, which ends with a SessionHeader: filled once, when it is sent (S6).
 
         The timer is stopped (S14).
         """
@@ -581,7 +581,7 @@ def _name(message: mqqb.UserMessage) -> str:
 
 
 def _malformed_transaction(message: mqqb.UserMessage) -> str:
-    """What no TransactionHeader may be (S32, S33); empty if it is well-formed."""
+    """Return what is wrong with a TransactionHeader (S32, S33); empty if it is well-formed."""
     transaction = message.transaction
     if transaction is None or message.delivery_mode != "recoverable":
         return "a transactional message is not recoverable"

@@ -20,7 +20,7 @@ class Range(NamedTuple):
     highest: int
 
     def clamp(self, value: int) -> int:
-        """``value``, or the bound that it exceeds."""
+        """Return ``value``, or the bound that it exceeds."""
         return min(max(value, self.lowest), self.highest)
 
 

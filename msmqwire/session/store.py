@@ -108,14 +108,14 @@ class _ReservedMessageIDs(MessageIDs):
     _reserved = 0
 
     def take(self) -> int:
-        """The next identifier."""
+        """Return the next identifier."""
         if self._last >= self._reserved:
             self.reserve()
         self._last += 1
         return (self._last - 1) % LARGEST_ORDINAL + 1
 
     def reload(self) -> None:
-        """A transaction has failed: what it reserved is not on disk."""
+        """Read the counter again after a failed transaction: what it reserved is not on disk."""
         self._reserved = self._last
 
 
@@ -266,7 +266,7 @@ class Store:
     # --- The order of messages, and one read of a session ---
 
     def get(self, key: SequenceKey) -> SequenceState | None:
-        """The state of a key as it was committed last; None if there is none."""
+        """Return the state of a key as it was committed last; None if there is none."""
         if (state := self._cache.get(key)) is not None:
             self._cache.move_to_end(key)
             return state
@@ -289,7 +289,7 @@ class Store:
             self._cache.popitem(last=False)
 
     def has_room(self, size: int) -> bool:
-        """Whether the quota allows so many more bytes in the inbox."""
+        """Return True if the quota allows so many more bytes in the inbox."""
         return self._quota is None or self._inbox_size + size <= self._quota
 
     def commit(self, changes: Changes, queue_manager: UUID) -> None:
@@ -337,7 +337,7 @@ class Store:
             self._remember(key, state)
 
     def _forget_sequences(self, database: sqlite3.Connection) -> int:
-        """Forget states, first of sources of which nothing was delivered: a stranger pushes out no one else's."""
+        """Forget states, first of sources without a delivered message: a stranger pushes out no one else's."""
         self._cache.clear()
         forgotten = database.execute(
             "DELETE FROM incoming WHERE (source, queue) IN "
@@ -350,7 +350,7 @@ class Store:
     # --- Messages that are not transactional: MessageIDHistoryTable ---
 
     def history(self) -> MessageIDHistory:
-        """The messages that were received last, so that duplicates are recognised ([MS-MQQB] 3.1.1.3)."""
+        """Return the messages that were received last, so that duplicates are recognised ([MS-MQQB] 3.1.1.3)."""
         history = MessageIDHistory()
         with self.errors():
             for identifier, address in self.database.execute("SELECT identifier, address FROM history ORDER BY id"):
@@ -371,7 +371,7 @@ class Store:
     # --- Inbox and outputs ---
 
     def inbox(self, after: int = 0, most: int = _MOST_ROWS) -> list[InboxMessage]:
-        """The first messages that are not delivered after a row, in the order of delivery: a page of them."""
+        """Return a page of the messages that are not delivered, after a row, in the order of delivery."""
         page, size = [], 0
         with self.errors():
             found = self.database.execute(
@@ -403,12 +403,12 @@ class Store:
         self._inbox_size -= sum(len(each.received.packet) for each in messages)
 
     def outputs(self) -> dict[str, int]:
-        """The files that messages were written to, with their sizes after the last message that was removed."""
+        """Return the files that messages were written to, with their sizes after the last message that was removed."""
         with self.errors():
             return {os.fsdecode(path): size for path, size in self.database.execute("SELECT * FROM output")}
 
     def output(self, path: str) -> int | None:
-        """The size of one of the files; None if it is not known."""
+        """Return the size of one of the files; None if it is not known."""
         with self.errors():
             found = self.database.execute("SELECT size FROM output WHERE path = ?", (os.fsencode(path),)).fetchone()
         return None if found is None else int(found[0])
@@ -453,13 +453,13 @@ class Store:
         return [(row, packet) for row, packet in found if row not in self._answered]
 
     def answered(self, rows: Iterable[int]) -> None:
-        """The peer has acknowledged answers; they are removed with the next transaction."""
+        """Note answers that the peer has acknowledged; they are removed with the next transaction."""
         self._answered.update(rows)
 
     # --- For people ---
 
     def sequences(self) -> Iterator[tuple[SequenceKey, SequenceState]]:
-        """All states."""
+        """Yield all states."""
         with self.errors():
             for source, queue, *state in self.database.execute(
                 "SELECT source, queue, sequence_id, number, is_direct, rejects, gap_id, gap_previous FROM incoming"
@@ -551,7 +551,7 @@ def _create(directory: Path, identifier: UUID, now: float) -> None:
 
 
 def _opened(directory: Path) -> sqlite3.Connection:
-    """The store's file, locked; nothing is written to one that is refused."""
+    """Return the store's file, locked; nothing is written to one that is refused."""
     path = directory / _FILE
     try:
         _refuse_network(directory)
@@ -610,7 +610,7 @@ def _synchronize(directory: Path) -> None:
 
 
 def _inode_of(path: Path) -> str:
-    """What tells a copy of the file from it; as text, since it may have 64 bits."""
+    """Return what a copy of the file does not share with it; as text, since it may have 64 bits."""
     return str(path.stat().st_ino)
 
 

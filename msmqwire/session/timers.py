@@ -47,11 +47,11 @@ class Timers:
         self._runs.clear()
 
     def expiry(self, among: Container[Timer] = tuple(Timer)) -> float | None:
-        """The time at which the first of these timers expires; None if none of them runs."""
+        """Return the time at which the first of these timers expires; None if none of them runs."""
         return min((run.expires for timer, run in self._runs.items() if timer in among), default=None)
 
     def elapsed(self, timer: Timer, now: float) -> float:
-        """The part of a timer that has elapsed, from 0 to 1; 0 if it does not run."""
+        """Return the part of a timer that has elapsed, from 0 to 1; 0 if it does not run."""
         if timer not in self._runs:
             return 0.0
         started, expires = self._runs[timer]

@@ -53,7 +53,7 @@ def test_a_terminal_gets_a_table(printed: Path) -> None:
     plain = _COLOUR.sub("", text)
     assert "\x1b" not in plain
     assert "nt4pec (ip)" in plain
-    assert max(map(len, plain.splitlines())) == 120
+    assert "  enterprise_id " in plain
 
 
 @pytest.mark.parametrize(

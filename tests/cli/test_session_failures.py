@@ -8,6 +8,7 @@ import fcntl
 import json
 import os
 import signal
+import socket
 import struct
 import subprocess
 import sys
@@ -203,14 +204,11 @@ def test_a_sender_that_gives_up_ends_the_thread_that_reads_its_rows() -> None:
 def test_standard_input_that_cannot_be_read() -> None:
     """What was read before is sent, and the status says that it was not all."""
     port = free_port()
-    failing = (
-        "import os, sys; read = os.read; left = [b'{}\\n']\n"
-        "def fail(descriptor, size):\n"
-        "    if descriptor: return read(descriptor, size)\n"
-        "    if left: return left.pop()\n"
-        "    raise OSError(5, 'Input/output error')\n"
-        "os.read = fail; from msmqwire.cli import main; sys.exit(main())"
-    )
+    # A peer that closes before it has read what it was sent resets the connection
+    peer, failing = socket.socketpair()
+    peer.sendall(b"{}\n")
+    failing.sendall(b"not read")
+    peer.close()
     with subprocess.Popen(
         [*COMMAND, "receive", "--port", str(port), "--count", "1"],
         stdout=subprocess.DEVNULL,
@@ -218,10 +216,10 @@ def test_standard_input_that_cannot_be_read() -> None:
         cwd=ROOT,
         env=environ(),
     ) as receiving:
-        command = [sys.executable, "-c", failing, "send", QUEUE, "--port", str(port), "--rows", "--recoverable"]
-        done = subprocess.run(command, capture_output=True, cwd=ROOT, env=environ())
+        with failing:
+            done = process("send", QUEUE, "--port", str(port), "--rows", "--recoverable", stdin=failing)
         assert receiving.wait(DEADLINE) == 0
     said = done.stderr.decode()
     assert done.returncode == 1
-    assert said.startswith("msmqwire: standard input: Input/output error; 1 message received by queue manager ")
+    assert said.startswith("msmqwire: standard input: Connection reset by peer; 1 message received by queue manager ")
     assert said.endswith(", 0 without an acknowledgment\n")

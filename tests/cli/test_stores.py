@@ -186,10 +186,13 @@ def test_rejected_messages(tmp_path: Path) -> None:
 def test_each_row_is_committed(tmp_path: Path) -> None:
     """--each, and rows that are left out; --strict commits none of them."""
     port = free_port()
-    rows = '{"body_text": "a"}\n{"nonsense": 1}\n{"body_text": "b", "key": 5}\n{"body_text": "c", "priority": 5}\n'
+    rows = '{"body_text": "a"}\n{"nonsense": 1}\n{"body_text": "b", "key": 5}\n'
+    rows += '{"body_text": "c", "priority": 5, "security_flags": 1}\n'
     with receiving(tmp_path, port):
         done = sent(tmp_path / "s", port, NAME, "--rows", "--transactional", "--each", "--wait", "final", rows=rows)
         assert done.returncode == 2, done.stderr
+        last = done.stderr.decode().splitlines()[-1]
+        assert last.startswith("2 rows left out; 1 message sent without a SecurityHeader")
         strict = sent(tmp_path / "t", port, NAME, "--rows", "--transactional", "--strict", rows=rows)
         assert strict.returncode == 1
         assert b"line 2: " in strict.stderr

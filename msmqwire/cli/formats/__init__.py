@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Protocol
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
     from msmqwire.cli.target import Sink
 
-__all__ = ["FORMATS", "ONE_TABLE", "TableWriter", "chosen_format", "table_writer", "write_table"]
+__all__ = ["FORMATS", "ONE_TABLE", "TableWriter", "TablesWriter", "chosen_format", "table_writer", "write_table"]
 
 #: The formats of ``-T``; each is the module of that name here, imported when it is chosen.
 FORMATS = ("table", "brief", "json", "csv", "parquet")
@@ -38,7 +39,7 @@ class TableWriter(Protocol):
 
 
 def chosen_format(format: str | None, output: str) -> str:
-    """The format to write: that of ``-T``, or of the name of the file, or of the kind of standard output.
+    """Return the format to write: that of ``-T``, or of the name of the file, or of the kind of standard output.
 
     Raises
     ------
@@ -64,10 +65,52 @@ def chosen_format(format: str | None, output: str) -> str:
 
 
 def table_writer(format: str, sink: Sink, schema: pa.Schema, *, table: str = "") -> TableWriter:
-    """The writer of one of ``FORMATS``."""
+    """Return the writer of one of ``FORMATS``."""
     module = import_module(f"{__name__}.{_MODULES.get(format, format)}")
     writer: TableWriter = module.Writer(sink, schema, table=table)
     return writer
+
+
+class TablesWriter:
+    """Writes rows of several tables to one output, each with the name of its table.
+
+    Attributes
+    ----------
+    rows : collections.Counter
+        The rows of each table so far.
+
+    Raises
+    ------
+    CommandError
+        From ``write``: the format holds one table, the first one, and the rows are those of another.
+    """
+
+    def __init__(self, format: str, sink: Sink, schemas: Mapping[str, pa.Schema]) -> None:
+        self.rows: Counter[str] = Counter()
+        self._format = format
+        self._schemas = schemas
+        names = [*schemas][:1] if format in ONE_TABLE else [*schemas]
+        # Events always name their table
+        is_named = format == "eve" or len(names) > 1
+        self._writers = {
+            name: table_writer(format, sink, schemas[name], table=name if is_named else "") for name in names
+        }
+
+    def write(self, name: str, batch: pa.RecordBatch) -> None:
+        """Write the columns of a table in a batch."""
+        self.rows[name] += batch.num_rows
+        if name in self._writers:
+            self._writers[name].write(batch.select(self._schemas[name].names))
+        elif batch.num_rows:
+            raise CommandError(
+                f"{self._format} holds one table, {', '.join(self._writers)} here, and {name} has rows too; choose one "
+                "with --table, or use -T json"
+            )
+
+    def finish(self) -> None:
+        """Write the end of the output."""
+        for writer in self._writers.values():
+            writer.finish()
 
 
 def write_table(

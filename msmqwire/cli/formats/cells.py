@@ -34,4 +34,4 @@ class LineWriter(ABC):
 
     @abstractmethod
     def _lines(self, batch: pa.RecordBatch) -> memoryview:
-        """The lines of a batch."""
+        """Return the lines of a batch."""

@@ -5,15 +5,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
+from msmqwire.capture import table_columns
 from msmqwire.capture.schema import CAPTURE
 from msmqwire.cli.console import visible
-from msmqwire.cli.formats import write_table
 from msmqwire.cli.formats.cells import UNCLEAR_RE2
 from msmqwire.columns.json_text import (
     NO_TEXT,
@@ -28,9 +28,6 @@ from msmqwire.columns.json_text import (
     time_text,
 )
 from msmqwire.errors import printable
-
-if TYPE_CHECKING:
-    from msmqwire.cli.target import Sink
 
 #: The columns that name a row; those that a table has make its title.
 _TITLES = ("type", "operation", "object", "kind")
@@ -52,46 +49,23 @@ _FAULT = {"code", "field", "offset", "value", "needed"}
 _OF_PROPERTIES = ("id", "name", "type")
 
 
-def columns_shown(table: str) -> tuple[str, ...] | None:
-    """The columns of a table that are shown by default; None for all."""
-    return (*CAPTURE.names, *_OF_MESSAGES) if table == "messages" else None
-
-
-def write_tables(sink: Sink, format: str, tables: Mapping[str, tuple[pa.Schema, Iterable[pa.RecordBatch]]]) -> None:
-    """Write tables in a format for people, each below its name."""
-    separator = ""
-    for name, (schema, batches) in tables.items():
-        sink.write(f"{separator}# {name}\n".encode())
-        write_table(format, sink, schema, batches, table=name)
-        separator = "\n"
-    if not tables:
-        sink.write(b"no rows\n")
-
-
-def write_omissions(sink: Sink, without_rows: Sequence[str], columns: Sequence[str] | None) -> None:
-    """Write which tables have no rows, and what is left out of the others."""
-    other = "" if "messages" in without_rows else ", most columns of messages"
-    none = f"no rows of {', '.join(without_rows)}\n" if without_rows else ""
-    left_out = (
-        ""
-        if columns
-        else f"not shown: null, zero and empty fields, the rest of values that end in …{other} (-T json has them)\n"
-    )
-    sink.write(f"\n{none}{left_out}".encode())
+def columns_shown(table: str) -> Sequence[str]:
+    """Return the columns of a table that are shown by default."""
+    return (*CAPTURE.names, *_OF_MESSAGES) if table == "messages" else table_columns(table)
 
 
 def titles_of(names: Sequence[str]) -> list[str]:
-    """The columns that make the title of a row."""
+    """Return the columns that make the title of a row."""
     return [name for name in _TITLES if name in names]
 
 
 def title(batch: pa.RecordBatch, names: Sequence[str]) -> Array:
-    """The title of each row, null where it would be empty."""
+    """Return the title of each row, null where it would be empty."""
     return phrase([shown(batch[name]) for name in names], " ", len(batch))
 
 
 def phrase(parts: Sequence[Array], separator: str, rows: int) -> Array:
-    """The parts of each row that are not null, joined; null where all are."""
+    """Return the parts of each row that are not null, joined; null where all are."""
     if not parts:
         return pa.nulls(rows, pa.string())
     # The first part is not null: pyarrow 26 drops rows whose parts are all null
@@ -100,7 +74,7 @@ def phrase(parts: Sequence[Array], separator: str, rows: int) -> Array:
 
 
 def route(batch: Any, *, ports: bool = True) -> Array:
-    """The sender and the receiver of each row."""
+    """Return the sender and the receiver of each row."""
     ends = [
         _endpoints(batch[name], batch[f"{name}_port"]) if ports else pc.fill_null(batch[name], "")
         for name in ("src", "dst")
@@ -115,7 +89,7 @@ def _endpoints(addresses: Array, ports: Array) -> Array:
 
 
 def column(batch: pa.RecordBatch, name: str, *, whole: bool = False) -> Array:
-    """A column of a table as ``shown`` shows it, the name of a file whole.
+    """Return a column as ``shown`` shows it, the name of a file in full.
 
     The time when a message was sent has whole seconds. Bytes of another protocol that are ASCII are text in quotes.
     """
@@ -126,14 +100,14 @@ def column(batch: pa.RecordBatch, name: str, *, whole: bool = False) -> Array:
 
 
 def _quoted(array: Array) -> Array:
-    """Bytes that are printable ASCII and line breaks as text in quotes; null where they are not."""
+    """Return bytes that are printable ASCII and line breaks as text in quotes; null where they are not."""
     values = [value.decode("latin-1").translate(_BREAKS) if value else "\0" for value in array.to_pylist()]
     found = [f'"{value}"' if value.isascii() and value.isprintable() else "" for value in values]
     return without_empty(pa.array(found, pa.string()))
 
 
 def filled(batch: pa.RecordBatch, name: str, *, whole: bool = False) -> Array:
-    """A column as text, null where a value is null, zero or empty; of a body that is text, the text."""
+    """Return a column as text, null where a value is null, zero or empty; of a body that is text, the text."""
     values = _filled(batch[name], column(batch, name, whole=whole))
     text = _TEXTS.get(name)
     if text in batch.schema.names and not whole:
@@ -142,7 +116,7 @@ def filled(batch: pa.RecordBatch, name: str, *, whole: bool = False) -> Array:
 
 
 def _filled(array: Array, values: Array) -> Array:
-    """The values, null where a value of the array is null, zero or empty."""
+    """Return the values, null where a value of the array is null, zero or empty."""
     kind = array.type
     if pa.types.is_integer(kind) or pa.types.is_floating(kind):
         return pc.if_else(pc.equal(array, pa.scalar(0, kind)), NO_TEXT, values)
@@ -189,7 +163,7 @@ def without_empty(array: Array) -> Array:
 
 
 def items(array: Array, most: int | None = MOST_ITEMS) -> Array:
-    """The first items of lists, shown, and how many more there are."""
+    """Return the first items of lists, shown, and how many more there are."""
     lists = lists_like(array, pc.fill_null(shown(array.flatten()), ""))
     if most is None:
         return lists
