@@ -13,7 +13,15 @@ from msmqwire.capture import TABLES
 from msmqwire.columns.plain import plain
 from msmqwire.insight.database import Database, OutOfMemoryError, QueryError, SqlError, Statement, parse
 from msmqwire.insight.query_files import Query
-from msmqwire.insight.sql_functions import FUNCTIONS, MOST_FRAMES, ONE_PLACE, macros
+from msmqwire.insight.sql_functions import (
+    DIFFERENT_PLACES,
+    FUNCTIONS,
+    LOWEST,
+    LOWEST_PLACES,
+    MACROS,
+    MOST_FRAMES,
+    ONE_PLACE,
+)
 from msmqwire.insight.tables import (
     ALL_ROWS,
     NAMES,
@@ -23,6 +31,7 @@ from msmqwire.insight.tables import (
     StoredTable,
     columns_of,
     common_columns,
+    pc,
     places_as_frames,
     views_of,
     wanted_columns,
@@ -162,13 +171,13 @@ class Engine:
         self._waiting_bytes: Counter[str] = Counter()
         columns = ", ".join(f"{name} {kind}" for name, kind in UNREAD_COLUMNS.items())
         self.views = tuple(views)
+        self._views_are_made = False
         self._run_all(
             [
-                *(text for stored in self.stored.values() for text in stored.statements()),
+                *(stored.creation() for stored in self.stored.values()),
                 *([_all_rows(self.common)] if self.common else []),
                 f"CREATE TABLE {UNREAD} ({columns})",
-                *self._macros(),
-                *(f"CREATE VIEW {name} AS {VIEWS[name]}" for name in views),
+                *MACROS,
             ]
         )
         for query in queries:
@@ -187,6 +196,7 @@ class Engine:
         if query.text in _described:
             return _described[query.text]
         prefix = "DESCRIBE "
+        self._make_views()
         try:
             found = tuple(row[0] for row in self._database.execute(prefix + query.text))
             return _described.setdefault(query.text, found)
@@ -194,8 +204,11 @@ class Engine:
             place = QueryError("", query.text, error.offset - len(prefix))
             raise query.error(str(error), place.line or 1, place.column or 1) from None
 
-    def _macros(self) -> tuple[str, ...]:
-        return macros(sum(stored.rows_of_place for stored in self.stored.values()))
+    def _make_views(self) -> None:
+        """Let the views have the answers over the rows that are stored: several queries read them."""
+        if not self._views_are_made:
+            self._run_all(f"CREATE OR REPLACE TABLE {name} AS {VIEWS[name]}" for name in self.views)
+            self._views_are_made = True
 
     def _run_all(self, statements: Iterable[str]) -> None:
         def run(connection: Any) -> None:
@@ -215,7 +228,7 @@ class Engine:
             A column is missing.
         """
         if table == UNREAD:
-            self._insert(UNREAD, pa.Table.from_batches([batch]))
+            self._insert(f"INSERT INTO {UNREAD} BY NAME FROM waiting", pa.Table.from_batches([batch]))
             return
         self.rows[table] += batch.num_rows
         stored = self.stored.get(table)
@@ -256,23 +269,22 @@ class Engine:
         self._waiting_rows[table] = self._waiting_bytes[table] = 0
         if not waiting:
             return
-        self._insert(f"stored_{table}", pa.Table.from_batches(waiting))
+        self._insert(self.stored[table].insertion("waiting"), pa.Table.from_batches(waiting))
 
-    def _insert(self, table: str, rows: pa.Table) -> None:
-        names = ", ".join(f'"{name}"' for name in rows.schema.names)
-
+    def _insert(self, statement: str, rows: pa.Table) -> None:
         def store(connection: Any) -> None:
             connection.register("waiting", rows)
-            connection.execute(f"INSERT INTO {table} ({names}) SELECT {names} FROM waiting").fetchall()
+            connection.execute(statement).fetchall()
             connection.unregister("waiting")
 
+        self._views_are_made = False
         self._database.run(store)
 
     def finish(self) -> None:
         """Store the rows that wait."""
         for table in self.stored:
             self._store(table)
-        self._run_all(self._macros())
+        self._make_views()
         if self._threads is not None:
             self._database.lock(self._threads)
             self._threads = None
@@ -291,6 +303,26 @@ class Engine:
     def first_rows(self, text: str, limit: int, count: str | None) -> tuple[pa.Table, int, int]:
         """Return the first rows of a result; the number of further rows, and the sum of their column ``count``."""
 
+        self.finish()
+        try:
+            table, omitted, packets, few = self._read(text, limit, count)
+            if few:
+                table, omitted, packets, _ = self._read_with(DIFFERENT_PLACES, text, limit, count)
+        except OutOfMemoryError:
+            # Lists of places cannot go to files as other values of groups can
+            table, omitted, packets, _ = self._read_with(ONE_PLACE, text, limit, count)
+        return table, omitted, packets
+
+    def _read_with(self, places: str, text: str, limit: int, count: str | None) -> tuple[pa.Table, int, int, bool]:
+        self._database.execute(places)
+        try:
+            return self._read(text, limit, count)
+        finally:
+            self._database.execute(LOWEST_PLACES)
+
+    def _read(self, text: str, limit: int, count: str | None) -> tuple[pa.Table, int, int, bool]:
+        """What ``first_rows`` returns, and whether a row has too few places for the frames that it shows."""
+
         def read(connection: Any) -> tuple[pa.Table, int, int]:
             reader = pa.RecordBatchReader.from_stream(connection.sql(text))
             found: list[pa.RecordBatch] = []
@@ -305,20 +337,17 @@ class Engine:
                     packets += sum(filter(None, rest.column(count).to_pylist())) if count else rest.num_rows
             return pa.Table.from_batches(found, reader.schema), omitted, int(packets)
 
-        self.finish()
-        try:
-            table, omitted, packets = self._database.run(read)
-        except OutOfMemoryError:
-            # Lists of places cannot go to files as other values of groups can
-            self._database.execute(ONE_PLACE)
-            try:
-                table, omitted, packets = self._database.run(read)
-            finally:
-                self._run_all(self._macros())
-        return readable(table, self._frames), omitted, packets
+        table, omitted, packets = self._database.run(read)
+        few = False
 
-    def _frames(self, places: Any) -> Any:
-        return places_as_frames(places, list(self._files), MOST_FRAMES)
+        def frames(places: Any) -> Any:
+            nonlocal few
+            found = places_as_frames(places, list(self._files), MOST_FRAMES)
+            full = pc.equal(pc.list_value_length(places), LOWEST)
+            few = pc.any(pc.and_(full, pc.less(pc.list_value_length(found), MOST_FRAMES))).as_py() is True
+            return found
+
+        return readable(table, frames), omitted, packets, few
 
     def close(self) -> None:
         """Close the database."""

@@ -6,28 +6,26 @@ from pathlib import Path
 
 #: The places of a row of a result that are kept.
 MOST_FRAMES = 10
-_FEW_ROWS = 20
+#: The lowest places of a group that ``first_places`` has: rows of one packet have one place, so some may be equal.
+LOWEST = 2 * MOST_FRAMES
+
+
+def _first_places(expression: str) -> str:
+    return f"CREATE OR REPLACE MACRO first_places(place) AS {expression}"
+
+
+#: The statement that lets groups have their lowest places.
+LOWEST_PLACES = _first_places(f"min(place, {LOWEST})")
+#: The statement that lets groups have the lowest places that differ, which takes three times as long.
+DIFFERENT_PLACES = _first_places(f"min(DISTINCT place, {MOST_FRAMES})")
 #: The statement that lets groups have their first place only.
-ONE_PLACE = "CREATE OR REPLACE MACRO first_places(place) AS CASE WHEN min(place) IS NOT NULL THEN [min(place)] END"
+ONE_PLACE = _first_places("CASE WHEN min(place) IS NOT NULL THEN [min(place)] END")
 
 #: Functions of DuckDB that read nothing but their arguments, operators, and the helpers.
 FUNCTIONS = frozenset(Path(__file__).with_name("queries").joinpath("functions.txt").read_text("utf-8").split())
-
-
-def macros(rows_of_place: int) -> tuple[str, ...]:
-    """Return the statements that define the helpers.
-
-    Parameters
-    ----------
-    rows_of_place : int
-        The most rows that have one place.
-    """
-    # So many of the lowest have ten places that differ; to find only those that differ takes three times as long
-    places = f"min(place, {MOST_FRAMES * max(rows_of_place, 1)})"
-    if rows_of_place > _FEW_ROWS:
-        places = f"min(DISTINCT place, {MOST_FRAMES})"
-    return (
-        f"CREATE OR REPLACE MACRO first_places(place) AS {places}",
-        "CREATE OR REPLACE MACRO named_bits(bits, names) AS "
-        "[name FOR name, number IN names IF bits & (1 << (number - 1)) <> 0]",
-    )
+#: The statements that define the helpers.
+MACROS = (
+    LOWEST_PLACES,
+    "CREATE OR REPLACE MACRO named_bits(bits, names) AS "
+    "[name FOR name, number IN names IF bits & (1 << (number - 1)) <> 0]",
+)

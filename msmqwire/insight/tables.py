@@ -462,23 +462,26 @@ class StoredTable:
         needed = {"file", "frame", "time", *own, *(one for each in self._computed.values() for one in each.needs)}
         self.read = tuple(column for column in known if column in needed)
         schema = arrow_schema(name, own, guid="uuid", dictionaries=False)
-        self.types = {"file": "VARCHAR", "frame": "BIGINT", "place": "BIGINT", "time_ns": "BIGINT"}
+        self.types = {column: kind for column, kind in (("file", "VARCHAR"), ("frame", "BIGINT")) if column in names}
+        self.types |= {"place": "BIGINT", "time_ns": "BIGINT"}
         self.types |= {column: _duckdb_type(schema.field(column).type) for column in own}
         self.types |= dict.fromkeys(_SEQUENCES.intersection(own), "UBIGINT")
         self.types |= {column: each.type for column, each in self._computed.items()}
-        self._last_place = -1
-        #: The most rows that may have one place.
-        self.rows_of_place = 0
 
-    def statements(self) -> list[str]:
-        """Return the statements that make the table and its view."""
-        columns = ", ".join(f'"{column}" {kind}' for column, kind in self.types.items())
-        shown = [*(f'"{column}"' for column in self.types)]
+    def creation(self) -> str:
+        """Return the statement that makes the table, without rows."""
+        columns = ", ".join(f'CAST(NULL AS {kind}) AS "{column}"' for column, kind in self.types.items())
+        return f"CREATE TABLE {self.name} AS {self._with_derived(f'SELECT {columns}')} LIMIT 0"
+
+    def insertion(self, source: str) -> str:
+        """Return the statement that stores the rows of ``prepared``, which are in a table ``source``."""
+        columns = ", ".join(f'CAST("{column}" AS {kind}) AS "{column}"' for column, kind in self.types.items())
+        return f"INSERT INTO {self.name} {self._with_derived(f'SELECT {columns} FROM {source}')}"
+
+    def _with_derived(self, rows: str) -> str:
+        # Stored with the rows, they are computed once; in a view each query would compute, and before plan, them again
         derived = [f'{each.sql} AS "{column}"' for column, each in self.derived]
-        return [
-            f"CREATE TABLE stored_{self.name} ({columns})",
-            f"CREATE VIEW {self.name} AS SELECT {', '.join(shown + derived)} FROM stored_{self.name}",
-        ]
+        return f"SELECT {', '.join(['*', *derived])} FROM ({rows})"
 
     @property
     def derived(self) -> list[tuple[str, Derived]]:
@@ -505,7 +508,6 @@ class StoredTable:
         """Return the columns that are stored of rows; ``file_numbers`` are the numbers of their files."""
         frame = plain(batch.column("frame")).cast(pa.int64()).to_numpy(zero_copy_only=False)
         places = file_numbers << _FILE_BITS | frame
-        self._count_places(places)
         made = {"place": integers(places), "time_ns": times(batch), **self.computed(batch, networks)}
         columns = [made[column] if column in made else batch.column(column) for column in self.types]
         columns = [
@@ -513,15 +515,6 @@ class StoredTable:
             for column, kind in zip(columns, self.types.values(), strict=True)
         ]
         return pa.RecordBatch.from_arrays(columns, list(self.types))
-
-    def _count_places(self, places: NDArray[np.int64]) -> None:
-        in_order = np.sort(places, kind="stable")
-        (starts,) = np.nonzero(np.diff(in_order, prepend=-1))
-        most = int(np.diff(starts, append=len(places)).max())
-        # Rows of other blocks may have places of this one
-        apart = int(in_order[0]) > self._last_place
-        self.rows_of_place = max(self.rows_of_place, most) if apart else self.rows_of_place + most
-        self._last_place = max(self._last_place, int(in_order[-1]))
 
 
 _FILE_BITS = 40
@@ -532,8 +525,9 @@ def places_as_frames(places: Any, files: list[str | None], most: int) -> Any:
     values = places.flatten().to_numpy(zero_copy_only=False)
     lengths = pc.fill_null(pc.list_value_length(places), 0).to_numpy(zero_copy_only=False)
     rows = np.repeat(np.arange(len(lengths)), lengths)
-    order = np.lexsort((values, rows))
-    values, rows = values[order], rows[order]
+    if np.any((values[1:] < values[:-1]) & (rows[1:] == rows[:-1])):
+        order = np.lexsort((values, rows))
+        values, rows = values[order], rows[order]
     first = np.ones(len(values), np.bool_)
     first[1:] = (values[1:] != values[:-1]) | (rows[1:] != rows[:-1])
     values, rows = values[first], rows[first]

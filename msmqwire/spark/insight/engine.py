@@ -153,7 +153,8 @@ class SparkEngine:
         rows = load(stored.name, stored.read)
         own = {column.name: column for column in table_columns(stored.name)}
         derived = stored.derived
-        kept = [name for name in stored.types if name != "place"]
+        # The place is a file and a frame
+        kept = [name for name in dict.fromkeys(("file", "frame", *stored.types)) if name != "place"]
         if "time" in dict(derived):
             kept.append("time")
         made = tuple(own[name] if name in own else SparkColumn(name, name, _TYPES[stored.types[name]]) for name in kept)
@@ -166,7 +167,7 @@ class SparkEngine:
         for name, each in derived:
             if name != "time":
                 rows = rows.withColumn(name, sql.expr(translate_expression(each.sql)))
-        rows = rows.select(*stored.types, *(name for name, _ in derived))
+        rows = rows.select(*dict.fromkeys(("file", *stored.types)), *(name for name, _ in derived))
         rows.createOrReplaceTempView(self._views[stored.name])
         return rows
 
