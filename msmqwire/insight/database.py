@@ -137,7 +137,11 @@ class Database:
     ) -> None:
         self._duckdb = load_duckdb()
         self.folder = spill_folder()
-        config = {"memory_limit": memory, "threads": str(threads), "temp_directory": self.folder}
+        config = {
+            "memory_limit": memory, "threads": str(threads), "temp_directory": self.folder,
+            # What was released goes back to the system, which counts it as used otherwise
+            "allocator_flush_threshold": "16MB", "allocator_bulk_deallocation_flush_threshold": "16MB",
+        }  # fmt: skip
         if disk is not None:
             config["max_temp_directory_size"] = disk
         try:

@@ -41,6 +41,8 @@ from msmqwire.insight.tables import (
 _MEMORY = "192MB"
 _MOST_ROWS = 1 << 16  # that wait, so that one statement stores many
 _MOST_BYTES = 16 << 20
+_ROWS_OF_A_BATCH = 1 << 14  # of a result: larger ones take memory, smaller ones time
+_ROWS_OF_A_THREAD = 122_880  # of one row group of DuckDB
 
 #: The type of the places of a row of a result.
 FRAMES = pa.list_(pa.struct([("file", pa.string()), ("frame", pa.int64())]))
@@ -286,7 +288,8 @@ class Engine:
             self._store(table)
         self._make_views()
         if self._threads is not None:
-            self._database.lock(self._threads)
+            # More threads than there are parts of a table only share its groups, which costs half as much again
+            self._database.lock(min(self._threads, 1 + self.rows.total() // _ROWS_OF_A_THREAD))
             self._threads = None
 
     def execute(self, statement: str) -> list[tuple[Any, ...]]:
@@ -302,7 +305,6 @@ class Engine:
 
     def first_rows(self, text: str, limit: int, count: str | None) -> tuple[pa.Table, int, int]:
         """Return the first rows of a result; the number of further rows, and the sum of their column ``count``."""
-
         self.finish()
         try:
             table, omitted, packets, few = self._read(text, limit, count)
@@ -324,14 +326,16 @@ class Engine:
         """What ``first_rows`` returns, and whether a row has too few places for the frames that it shows."""
 
         def read(connection: Any) -> tuple[pa.Table, int, int]:
-            reader = pa.RecordBatchReader.from_stream(connection.sql(text))
+            reader = connection.sql(text).to_arrow_reader(_ROWS_OF_A_BATCH)
             found: list[pa.RecordBatch] = []
             rows = omitted = packets = 0
             for batch in reader:
                 kept = batch.slice(0, max(limit - rows, 0))
                 rest = batch.slice(kept.num_rows)
                 rows += kept.num_rows
-                found.append(kept)
+                # A part without rows would hold the memory of its batch
+                if kept.num_rows:
+                    found.append(kept)
                 if rest.num_rows:
                     omitted += rest.num_rows
                     packets += sum(filter(None, rest.column(count).to_pylist())) if count else rest.num_rows

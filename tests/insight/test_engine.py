@@ -133,6 +133,24 @@ def test_frames_are_the_first_in_any_order_of_rows() -> None:
     assert [place["frame"] for place in row["frames"]] == [1, 3, 4, 5, 10, 11, 12, 13, 14, 15]
 
 
+def test_views_have_the_rows_that_are_added_after_an_answer() -> None:
+    summary = Summary()
+    for number in range(2):
+        asking = {"kind": ["user_message"], "message_class": [0], "tx_sequence_number": [number + 1]}
+        summary.add("messages", batch(number, 1, **asking))
+        found = summary.section("acknowledgments")["message_id"].to_pylist()
+        assert found == list(range(number + 1))
+
+
+def test_few_rows_have_one_thread_and_views_are_stored() -> None:
+    engine = Engine(SECTIONS.values(), threads=2)
+    engine.add("messages", batch(0, 10))
+    engine.finish()
+    assert engine.execute("SELECT current_setting('threads')") == [(1,)]
+    kinds = dict(engine.execute("SELECT table_name, table_type FROM information_schema.tables"))
+    assert {kinds[name] for name in ("messages", *engine.views)} == {"BASE TABLE"}
+
+
 def test_rules_cannot_change_the_configuration() -> None:
     engine = Engine(SECTIONS.values())
     engine.finish()

@@ -32,7 +32,7 @@ busiest AS (
     SELECT src, dst, true AS has_queues FROM pairs ORDER BY packets DESC, frames[1] LIMIT 100000
 ),
 queues AS (
-    SELECT src, dst, queue, -count(*) AS messages, min(place) AS place
+    SELECT src, dst, queue, count(*) AS messages, min(place) AS place
     FROM (
         SELECT src, dst, destination_queue AS queue, place
         FROM messages
@@ -47,18 +47,25 @@ queues AS (
         )
     GROUP BY src, dst, queue
 ),
+ranked AS (
+    SELECT
+        src, dst, queue, row_number() OVER (PARTITION BY src, dst ORDER BY messages DESC, place, queue) AS number,
+        count(*) OVER (PARTITION BY src, dst) AS queue_count
+    FROM queues
+),
 named AS (
     SELECT
-        src, dst, count(*) AS queue_count,
-        list_sort(list(struct_pack(messages := messages, place := place, queue := queue))) AS queues
-    FROM queues
+        src, dst, max(queue_count) AS queue_count,
+        list_sort(list(struct_pack(number := number, queue := queue))) AS queues
+    FROM ranked
+    WHERE number <= 10
     GROUP BY src, dst
 )
 SELECT
     pairs.src, pairs.dst, packets, messages, bytes, changes, sessions, discovery,
     CASE WHEN has_queues THEN coalesce(queue_count, 0) END AS queue_count,
     CASE
-        WHEN has_queues THEN coalesce(list_transform(list_slice(queues, 1, 10), lambda each: each.queue), [])
+        WHEN has_queues THEN coalesce(list_transform(queues, lambda each: each.queue), [])
     END AS queues,
     first_seen, last_seen, frames
 FROM pairs
