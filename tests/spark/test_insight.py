@@ -88,7 +88,7 @@ def test_a_summary_counts_the_same_on_both_engines(both: tuple[Summary, Summary]
 def test_the_rows_that_a_limit_leaves_out(
     spark: SparkSession, captures: list[str], both: tuple[Summary, Summary]
 ) -> None:
-    limits = {"queues": 2, "timeline": 3}
+    limits = {"queues": 2, "hosts": 3}
     found = summarize(spark, captures, limits=limits, sections={name: SECTIONS[name] for name in limits})
     _, expected = both
     for name, limit in limits.items():
