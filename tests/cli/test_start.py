@@ -86,7 +86,7 @@ def test_the_package_imports_its_names_when_they_are_used() -> None:
 
 
 def test_version() -> None:
-    assert re.fullmatch(r"\d+\.\d+\.\d+", package.__version__)
+    assert re.fullmatch(r"\d+\.\d+\.\d+(\.dev0)?", package.__version__)
     assert msmqwire("--version").stdout == f"msmqwire {package.__version__}\n".encode()
 
 
