@@ -40,7 +40,8 @@ import shlex
 import signal
 import sys
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from importlib import import_module
 from typing import Any, NoReturn
 
@@ -131,6 +132,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 1
 
 
+def _show_warning(other: Callable[..., None], message: Warning | str, category: type[Warning], *rest: Any) -> None:
+    """Show what will change for users as a line; other warnings are for programmers."""
+    if category is FutureWarning:
+        say(f"msmqwire: {message}")
+    else:
+        other(message, category, *rest)
+
+
 def _run(given: Sequence[str]) -> int:
     """Run a command line, and write its output to the end."""
     try:
@@ -139,7 +148,7 @@ def _run(given: Sequence[str]) -> int:
         _flush_standard_output()
         raise
     with signals.raised(), warnings.catch_warnings():
-        warnings.showwarning = lambda message, *_, **__: say(f"msmqwire: {message}")
+        warnings.showwarning = partial(_show_warning, warnings.showwarning)
         status: int = options.run(options)
         _flush_standard_output()
         return status
