@@ -202,7 +202,10 @@ async def _lines() -> AsyncIterator[bytes]:
                 put(error)
             put(b"")
 
-    start_thread(read)
+    try:
+        start_thread(read)
+    except OSError as error:
+        raise CommandError(f"standard input: {error.strerror}") from None
     while line := await lines.get():
         free.release()
         if isinstance(line, OSError):
