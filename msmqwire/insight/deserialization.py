@@ -24,7 +24,8 @@ _IN_BASE64 = re.compile(rb"AAEAAAD/////AQ[A-Za-z0-9+/]*")
 _LOS = re.compile(rb"\s*(/wE[A-Za-z0-9+/]{5,}={0,2})\s*")
 _SOAP = re.compile(rb"schemas\.microsoft\.com/(?:soap/encoding/clr/|clr/)")
 _TYPE = re.compile(rb'"(?:\$|\\u0024)type"\s*:\s*"\s*([\w.`+]+)')
-_DOCTYPE = re.compile(rb"\s*(?:<\?xml.*?\?>\s*)?(?:<!--.*?-->\s*)*<!DOCTYPE\s(?!\s*html\s*>)", re.DOTALL)
+# A comment ends at the first -->, which no attempt changes: else many comments would take exponential time
+_DOCTYPE = re.compile(rb"\s*+(?:<\?xml(?>.*?\?>)\s*+)?+(?:<!--(?>.*?-->)\s*+)*+<!DOCTYPE\s(?!\s*html\s*>)", re.DOTALL)
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 #: Classes of gadgets in ysoserial.net, by their full names.

@@ -125,15 +125,15 @@ class MemorySequenceStore:
             self._states.popitem(last=False)
 
     def has_room(self, size: int) -> bool:
-        """Messages are not kept: true."""
+        """Return True: messages are not kept."""
         return True
 
     def answers(self, queue_manager: UUID, after: int) -> list[tuple[int, bytes]]:
-        """No answers are kept."""
+        """Return none: answers are not kept."""
         return []
 
     def answered(self, rows: Iterable[int]) -> None:
-        """Remove answers that the peer has acknowledged."""
+        """Do nothing: answers are not kept."""
 
 
 class Order(Enum):

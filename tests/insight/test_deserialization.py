@@ -86,6 +86,8 @@ def test_other_objects_are_not(records: bytes) -> None:
         (b'<?xml version="1.0"?>\n<!-- a --><!DOCTYPE a [<!ENTITY x SYSTEM "file:///c:/x">]><a>&x;</a>', "doctype"),
         (b'\xef\xbb\xbf<!DOCTYPE a SYSTEM "http://203.0.113.9/a.dtd"><a/>', "doctype"),
         ("<!DOCTYPE a []><a/>".encode("utf-16-le"), "doctype"),
+        (b'<?xml version="1.0"?>' + b"<!-- -->\n" * 5000 + b"<!DOCTYPE a []><a/>", "doctype"),
+        (b'<?xml version="1.0"?>' + b"<!-- -->\n" * 5000 + b"<a/><!DOCTYPE a []>", None),
         (b"<!DOCTYPE html><html/>", None),
         (b"<a>&lt;!DOCTYPE a&gt;</a>", None),
         (b"<a><![CDATA[<!DOCTYPE a []>]]></a>", None),
