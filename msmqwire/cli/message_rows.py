@@ -205,7 +205,7 @@ async def _lines() -> AsyncIterator[bytes]:
     try:
         start_thread(read)
     except OSError as error:
-        raise CommandError(f"standard input: {error.strerror}") from None
+        lines.put_nowait(error)
     while line := await lines.get():
         free.release()
         if isinstance(line, OSError):
