@@ -69,7 +69,7 @@ FAULTS_BEGIN = """\
 
 A payload that cannot be decoded has a fault. The `code` is one of these, in every table; `field` names the part of the
 packet by its name in the specification, `offset` is in bytes from the start of the payload. `value` is the number that
-was read and `needed` the one that was needed, null where there is none.
+was read and `needed` the number that was needed; both may be null.
 
 | Code | Meaning |
 |---|---|
