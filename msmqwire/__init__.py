@@ -51,7 +51,7 @@ if TYPE_CHECKING:
         RoutingError,
     )
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 __all__ = [
     "Batch",
