@@ -51,7 +51,7 @@ if TYPE_CHECKING:
         RoutingError,
     )
 
-__version__ = "0.3.0"
+__version__ = "0.4.0.dev0"
 
 __all__ = [
     "Batch",
