@@ -34,6 +34,7 @@ language = "en"
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 myst_heading_anchors = 4
+myst_enable_extensions = ["attrs_inline"]
 # The state diagrams of the manual are written for Mermaid, which is a script; dot draws them instead
 myst_fence_as_directive = ["mermaid"]
 # Examples with ellipses or SQL that a lexer refuses
@@ -121,6 +122,20 @@ def add_navigation(app: Sphinx, page: str, source: list[str]) -> None:
 def unlink_files(app: Sphinx, page: str, source: list[str]) -> None:
     """Leave the text of links to files beside this folder, which are no pages."""
     source[0] = re.sub(r"\[([^\]]+)\]\(\.\./[A-Z]+\.md[^)]*\)", r"\1", source[0])
+
+
+def keep_anchors(app: Sphinx, page: str, source: list[str]) -> None:
+    """Make targets of the anchors of table rows, and link to them by their names, as headings are linked to."""
+    source[0] = re.sub(r'<a id="(\w+)"></a>', r"[]{#\1}", source[0])
+    source[0] = re.sub(r"\]\(\w+\.md(#s\d+)\)", r"](\1)", source[0])
+
+
+def link_decisions(app: Sphinx, what: str, name: str, member: object, options: Any, lines: list[str]) -> None:
+    """Link the decisions on sessions, such as S16, to their rows of the page on conformance."""
+    if not name.startswith(("msmqwire.session", "msmqwire.net")):
+        return
+    page = "`{0} <../conformance.html#{1}>`__"
+    lines[:] = [re.sub(r"\bS\d{1,2}\b", lambda each: page.format(each[0], each[0].lower()), line) for line in lines]
 
 
 def constants(module: ModuleType) -> dict[str, object]:
@@ -225,8 +240,10 @@ def setup(app: Sphinx) -> None:
     app.connect("builder-inited", write_reference)
     app.connect("source-read", add_navigation)
     app.connect("source-read", unlink_files)
+    app.connect("source-read", keep_anchors)
     app.add_domain(PublicNames, override=True)
     app.connect("autodoc-skip-member", show_member)
+    app.connect("autodoc-process-docstring", link_decisions)
     # Before napoleon and after it
     app.connect("autodoc-process-docstring", keep_colon, priority=400)
     app.connect("autodoc-process-docstring", join_names, priority=600)

@@ -204,11 +204,12 @@ def sequence_transitions() -> Iterator[str]:
     arrows = [(state, each.target, each.event.value) for each in rows for state in each.states if each.target]
     yield from state_diagram((arrow for arrow in arrows if arrow[0] is not arrow[1]), sequences.SequenceStatus.CLOSED)
     yield ""
-    yield "| In | On | Then | Does | Ruling |"
+    yield "| In | On | Then | Does | Decision |"
     yield "|---|---|---|---|---|"
     for each in rows:
         does = each.method.strip("_").replace("_", " ")
-        yield f"| {', '.join(each.states)} | {each.event} | {each.target or 'as before'} | {does} | {each.ruling} |"
+        decision = f"[{each.decision}](conformance.md#{each.decision.lower()})"
+        yield f"| {', '.join(each.states)} | {each.event} | {each.target or 'as before'} | {does} | {decision} |"
 
 
 def _words(part: Callable[..., object]) -> str:

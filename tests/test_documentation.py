@@ -256,9 +256,22 @@ def test_links_of_page_lead_somewhere(page: Path) -> None:
         file = (page.parent / name) if name else page
         assert file.exists(), f"{relative(page)} links to {target}"
         if anchor:
-            headings = re.findall(r"^#+ (.+)$", file.read_text(encoding="utf-8"), flags=re.MULTILINE)
-            anchors = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
-            assert anchor in anchors, f"{relative(page)} links to {target}"
+            assert anchor in anchors(file), f"{relative(page)} links to {target}"
+
+
+def anchors(page: Path) -> set[str]:
+    """The places of a page that a link can name: headings, and rows with an anchor."""
+    text = page.read_text(encoding="utf-8")
+    headings = re.findall(r"^#+ (.+)$", text, flags=re.MULTILINE)
+    named = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    return named | set(re.findall(r'<a id="(\w+)"></a>', text))
+
+
+def test_decisions_that_the_package_cites_are_rows_of_the_page_on_conformance() -> None:
+    sources = [path for path in (ROOT / "msmqwire").rglob("*") if path.suffix in (".py", ".pyx", ".pxd")]
+    cited = {each.lower() for path in sources for each in re.findall(r"\bS\d{1,2}\b", path.read_text("utf-8"))}
+    assert len(cited) > 40
+    assert cited - anchors(ROOT / "docs" / "conformance.md") == set()
 
 
 def test_every_page_of_the_manual_is_reachable() -> None:

@@ -161,7 +161,7 @@ class OutgoingMessageTable:
         Raises
         ------
         EncodeError
-            The message is transactional (S21), or its packet is too large (S22), or it cannot be written.
+            The message is transactional (S24), or its packet is too large (S22), or it cannot be written.
         TypeError
             It is not a UserMessage.
         """

@@ -58,9 +58,12 @@ class SequenceEvent(StrEnum):
 
 
 class SequenceTransition(NamedTuple):
-    """In one of ``states``, on ``event``, call ``method`` of the sequence, if there is one, and enter ``target``."""
+    """In one of ``states``, on ``event``, call ``method`` of the sequence, if there is one, and enter ``target``.
 
-    ruling: str
+    ``decision`` is the one of docs/conformance.md that demands it.
+    """
+
+    decision: str
     states: tuple[SequenceStatus, ...]
     event: SequenceEvent
     target: SequenceStatus | None

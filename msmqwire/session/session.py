@@ -1,7 +1,8 @@
 """One session of [MS-MQQB] 3.1, without I/O: everything that initiator and acceptor have in common.
 
 Bytes and times go in; bytes, events and the next deadline come out. Times are seconds of one monotonic clock. States,
-timers and counts have the names of the text; S1 to S53 are rulings where the text contradicts itself or is silent.
+timers and counts have the names of the text. docs/conformance.md lists S1 to S53: what is decided where the text
+contradicts itself or is silent.
 """
 
 from __future__ import annotations
@@ -146,7 +147,7 @@ class Session(ABC):
         Raises
         ------
         EncodeError
-            The message is transactional (S21), its packet is too large (S22), or it cannot be written.
+            The message is transactional (S24), its packet is too large (S22), or it cannot be written.
         """
         message_id = self.outgoing.add(message, self._wall_clock())
         self._send_waiting(now)
