@@ -160,7 +160,7 @@ cdef inline int lacks_end(const Packet* packet, size_t size, Fault* fault) noexc
 cdef inline int read_base_header(
     const uint8_t* data, size_t size, size_t lost, Packet* packet, Fault* fault
 ) noexcept nogil:
-    """The BaseHeader of the packet that ``size`` bytes, and ``lost`` ones after them, hold: [MS-MQMQ] 2.2.19.1."""
+    """The BaseHeader of a packet with ``size`` captured bytes and ``lost`` others after them: [MS-MQMQ] 2.2.19.1."""
     cdef uint32_t packet_size
     if wire_unlikely(size < BASE_HEADER_SIZE and not (lost and is_other_header(data, size))):
         return set_fault(fault, TRUNCATED, Field.BaseHeader, 0, BASE_HEADER_SIZE, size)

@@ -98,7 +98,7 @@ cdef class MessagePacket(WirePacket):
         return tuple([flag.name.lower() for flag in flags if self.header.violations & <uint32_t>flag])
 
     cdef bytes canonical(self):
-        """Return the packet without what is no part of its value: reserved bytes and padding."""
+        """Return the packet without reserved bytes and padding, which are no part of its value."""
         if isinstance(self, UserMessage):
             return rewritten_message(&self.header, self.data)
         return packed_session(&self.header)
@@ -143,10 +143,10 @@ cdef class MessagePacket(WirePacket):
 cdef class UserMessage(MessagePacket):
     """A message: [MS-MQMQ] 2.2.20.
 
-    Attributes are called as the columns of the messages table are, those of an optional header stand together in an
-    object that is None when the packet lacks the header. Queues are format names of ``msmqwire.formatname``, text
-    where a direct name is none, and None where the packet has none or does not say its host. Without a
-    MessagePropertiesHeader, the attributes of its fields are None. An argument that is None counts as not given.
+    Attributes have the names of the columns of the messages table. Those of an optional header are in an object, which
+    is None when the packet lacks the header. A queue is a format name of ``msmqwire.formatname``; the text of a direct
+    name that is not valid; or None where the packet names no queue, or not its host. Without a MessagePropertiesHeader,
+    the attributes of its fields are None. An argument that is None counts as not given.
 
     Parameters
     ----------

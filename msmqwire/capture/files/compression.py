@@ -148,7 +148,7 @@ class Peeked(io.RawIOBase):
         self._left = self.first
 
     def readable(self) -> bool:
-        """It is."""
+        """True."""
         return True
 
     def forget(self) -> None:

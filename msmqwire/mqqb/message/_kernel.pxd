@@ -193,7 +193,7 @@ cdef inline void note_sender(Packet* packet, uint32_t sender) noexcept nogil:
 cdef inline int read_security(
     const uint8_t* data, size_t size, size_t* at, Packet* packet, Fault* fault
 ) noexcept nogil:
-    """SecurityHeader; what its sizes say is there is there: [MS-MQMQ] 2.2.20.6."""
+    """SecurityHeader with the data that its sizes announce: [MS-MQMQ] 2.2.20.6."""
     cdef const uint8_t* header = data + at[0]
     cdef uint32_t[5] sizes
     cdef uint32_t flags
@@ -395,7 +395,7 @@ cdef inline int read_headers(
 cdef inline int read_message_of(
     const uint8_t* data, size_t size, size_t lost, bint strict, QueueLists* lists, Packet* packet, Fault* fault
 ) noexcept nogil:
-    """A packet that had ``lost`` bytes after those that are there; 0 is a constant where none can be."""
+    """Read a packet whose last ``lost`` bytes were not captured; the constant 0 leaves out the code for these."""
     cdef size_t at = BASE_HEADER_SIZE
     cdef size_t packet_size
     cdef uint32_t base

@@ -300,7 +300,7 @@ cdef int read_captured_message(
 
 
 cdef void note_complete_fields(Packet* packet, const Fault* fault) noexcept nogil:
-    """What the reader notes of a header only after the fields that follow it, in a packet that lacks one of these."""
+    """Note what the reader notes only after later fields, for a packet that ends before them."""
     packet.presence |= named(&packet.queues[ADMIN_QUEUE], HAS_ADMIN)
     if packet.presence & HAS_SECURITY and (fault.field != <uint32_t>Field.SecurityHeader or fault.available >= 2):
         note_sender(packet, load_u16(packet.sections[SECURITY]) & 0xF)
