@@ -12,11 +12,13 @@ from msmqwire.formatname import (
     DirectName,
     DistributionListName,
     FormatName,
+    MultipleElementName,
     PrivateName,
     PublicName,
     parse,
     parse_batch,
 )
+from msmqwire.formatname.model import sent_name
 from tests.formatname.answers import of_batch, row_of
 
 ID = UUID("2bbba4ec-8e75-4b43-9c1e-0d2a5a3c2f10")
@@ -59,3 +61,14 @@ def test_a_name_with_a_part_that_packets_lack_is_refused(name: FormatName) -> No
     lists = mqqb.MultiQueueFormatHeader(destination_queues=(name,))
     with pytest.raises(EncodeError):
         mqqb.encode(mqqb.UserMessage(destination_queue=QUEUES[0], multi_queue=lists))
+
+
+@pytest.mark.parametrize("path", ["http://h/MSMQ/private$/q", "HTTP://h/msmq/PRIVATE$\\q", "os:m\\private$\\q"])
+def test_a_direct_name_keeps_the_spelling_of_its_packet(path: str) -> None:
+    found = sent_name(path)
+    assert isinstance(found, DirectName)
+    assert (found.path, str(found), found.queue, found.queue_type) == (path, f"DIRECT={path}", "q", "private")
+
+
+def test_a_multiple_element_name_may_have_the_protocol_of_order_acknowledgments() -> None:
+    assert str(MultipleElementName((QUEUES[0], QUEUES[1]))) == f"{QUEUES[0]},{QUEUES[1]}"
