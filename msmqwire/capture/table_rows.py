@@ -276,7 +276,7 @@ class TableRows:
         self.payloads = self.rows = self.encrypted = self.unread = 0
         self.faults: Counter[str] = Counter()
         self.counting = Lock()
-        #: The columns that are no columns of decoded batches, and those that are.
+        #: The columns that are made here, and those of decoded batches.
         self.added = frozenset(self._last) & (JUDGED | OF_SENDERS if self.kind.carried_in_messages else UNRECOGNIZED)
         self.decoded = tuple(column for column in self._last if column not in self.added)
 

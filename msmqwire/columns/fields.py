@@ -273,10 +273,10 @@ _NEVER = 0xFFFFFFFF
 
 @cache
 def bytes_needed(table: Table) -> NDArray[np.uint32]:
-    """The bytes of the field in an ``incomplete`` fault without which a column is null: shape (columns, fields).
+    """How many bytes of the field in an ``incomplete`` fault a column needs to have a value: shape (columns, fields).
 
-    0 for columns of earlier fields, more than there are for columns of later ones. Where a whole header is the field,
-    its columns need the bytes up to the end of their own.
+    Columns of earlier fields need 0, those of later fields more than the field has. Where the field of the fault is a
+    whole header, its columns need the bytes up to the end of their own fields.
     """
     needed = np.full((len(table.names), len(table.fields)), _NEVER, np.uint32)
     rows = [(place, *row) for place, header in enumerate(table.headers) for row in header.columns]
@@ -301,7 +301,7 @@ def bytes_needed(table: Table) -> NDArray[np.uint32]:
 
 
 def _bytes_in_header(row: WireField, whole: tuple[str, ...], names: tuple[str, ...], fault: str) -> int:
-    """As above for a field of the header of the fault, whose own name is the first of ``whole``."""
+    """Return what a field needs that is in the header of the fault; ``whole`` begins with the name of that header."""
     if fault in whole[:1]:
         return row.end if row.at >= 0 else _NEVER
     own = (row.faults or (row.name,))[0]

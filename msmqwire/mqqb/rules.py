@@ -20,7 +20,7 @@ _MQMQ = "[MS-MQMQ] "
 
 
 def _either(values: Iterable[int]) -> str:
-    """The numbers as a sentence has them."""
+    """The numbers in hexadecimal: ``0x1, 0x2 or 0x3``."""
     *others, last = (f"0x{value:X}" for value in values)
     return f"{', '.join(others)} or {last}"
 

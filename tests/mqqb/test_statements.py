@@ -268,4 +268,7 @@ def test_acknowledgments() -> None:
 def test_each_violation_says_the_rule_that_it_breaks() -> None:
     for table in (mqqb.MESSAGES, mqqb.SESSIONS):
         assert tuple(name for name, _ in table.rules) == table.violation_names
-    assert dict(mqqb.MESSAGES.rules)["hop_count"] == ("UserHeader.Flags: RC is at most 0x1D ([MS-MQMQ] 2.2.19.2)")
+    rules = dict(mqqb.MESSAGES.rules)
+    assert rules["hop_count"] == "UserHeader.Flags: RC is at most 0x1D ([MS-MQMQ] 2.2.19.2)"
+    algorithms = "0x8001, 0x8002, 0x8003, 0x8004, 0x800C or 0x800E"
+    assert rules["hash_algorithm"] == f"HashAlgorithm: is {algorithms} ([MS-MQMQ] 2.2.19.3)"

@@ -215,7 +215,7 @@ cdef class FileReader:
         return 0
 
     cdef int keep_front(self) except -1:
-        """Have all of the front of a file that gave only some of it at first."""
+        """Add to the front of a file what its first read did not return."""
         cdef const char* data = <const char*>self.window.data
         cdef size_t known = <size_t>len(self.front)
         cdef uint64_t offset = self.window.offset

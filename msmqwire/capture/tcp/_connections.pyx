@@ -201,8 +201,8 @@ cdef inline bint is_over(const Connection* connection) noexcept nogil:
 cdef bint begins(const Connection* connection, bint forward, bint answers, uint32_t first) noexcept nogil:
     """Return True if a SYN begins a new connection; ``forward``: to the end that was tried, or in answer.
 
-    ``first`` is the number of the byte after the SYN that it is, or that it answers. Until one is answered an attempt
-    may be made again, with any number.
+    ``first`` is the sequence number after this SYN, or after the one that it answers. Until a SYN is answered, the
+    attempt may be repeated with another number.
     """
     if forward and first == connection.first:
         return False
