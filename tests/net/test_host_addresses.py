@@ -7,6 +7,7 @@ import contextlib
 import errno
 import socket
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -14,11 +15,11 @@ from typing import Any
 import pytest
 
 from msmqwire import mqqb, net
-from msmqwire.net.host_addresses import bind_all
+from msmqwire.net.host_addresses import bind_all, open_socket
 from msmqwire.session import Settings
 from tests.cli.support import COMMAND, msmqwire
 from tests.net.hosts import Hosts
-from tests.net.session_wire import free_port
+from tests.net.session_wire import DEADLINE, free_port
 from tests.system_programs import require_program
 
 QUEUE = r"DIRECT=TCP:127.0.0.1\private$\orders"
@@ -44,6 +45,20 @@ async def discard(_: object) -> None:
 
 def message() -> mqqb.UserMessage:
     return mqqb.UserMessage(destination_queue=QUEUE, body=b"x", delivery_mode="recoverable")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows would share the port")
+def test_the_port_of_a_connection_that_was_just_closed_can_be_opened() -> None:
+    """A server that is started again finds its port in TIME_WAIT."""
+    listener = open_socket(("127.0.0.1", 0), socket.SOCK_STREAM)
+    listener.listen()
+    address = listener.getsockname()
+    with socket.create_connection(address, timeout=DEADLINE) as client:
+        listener.setblocking(True)
+        listener.accept()[0].close()
+        assert client.recv(1) == b""
+    listener.close()
+    open_socket(address, socket.SOCK_STREAM).close()
 
 
 def test_every_address_of_a_name_listens_and_answers_pings(names: dict[str, list[str]]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from uuid import UUID
 
@@ -19,15 +20,17 @@ from msmqwire.session import (
     MessageLimit,
     MessageReceived,
     SessionClosed,
+    Settings,
     Store,
 )
 from tests.net.session_wire import DEADLINE
 from tests.net.test_session_server import until
 
+QUEUE = r"DIRECT=TCP:127.0.0.1\private$\orders"
+
 
 def message(body: bytes) -> mqqb.UserMessage:
-    queue = r"DIRECT=TCP:127.0.0.1\private$\orders"
-    return mqqb.UserMessage(destination_queue=queue, body=body, delivery_mode="recoverable")
+    return mqqb.UserMessage(destination_queue=QUEUE, body=body, delivery_mode="recoverable")
 
 
 class Handler:
@@ -140,3 +143,22 @@ def test_options_that_a_store_has(tmp_path: Path) -> None:
             net.serve(Handler(), port=0, store=store, identifier=UUID(int=1))
         with pytest.raises(ValueError, match="history"):
             net.serve(Handler(), port=0, store=store, history=MessageIDHistory())
+
+
+def test_a_transaction_that_is_committed_after_the_session_was_closed_opens_another(tmp_path: Path) -> None:
+    async def main() -> None:
+        handler = Handler()
+        with Store(tmp_path / "receiver") as received, Store(tmp_path / "sender") as sent:
+            async with (
+                asyncio.timeout(DEADLINE),
+                net.serve(handler, port=0, store=received) as server,
+                net.connect("127.0.0.1", server.port, store=sent, settings=Settings(cleanup_timeout=0.05)) as client,
+            ):
+                for body in (b"a", b"b"):
+                    client.commit([partial(mqqb.UserMessage, destination_queue=QUEUE, body=body)])
+                    await client.acknowledged()
+                    await until(lambda: not client.is_open)
+                    await asyncio.sleep(0.05)  # until the client waits for messages
+        assert handler.bodies == [b"a", b"b"]
+
+    asyncio.run(main())
