@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any, cast
 from uuid import UUID
 
@@ -415,6 +416,14 @@ def test_refusals_are_logged_once_a_minute_and_rule(caplog: pytest.LogCaptureFix
 
 
 # --- what the kernel drops ---
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_the_receive_buffer_is_larger_than_that_of_other_sockets() -> None:
+    most = int(Path("/proc/sys/net/core/rmem_max").read_text())
+    with open_socket(LOOPBACK) as opened:
+        # Linux doubles it, for what it stores beside the datagrams
+        assert opened.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) == 2 * min(4 << 20, most)
 
 
 def overflowed() -> tuple[socket.socket, int]:
