@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 import struct
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,7 +11,6 @@ from typing import Any
 from msmqwire import mqqb
 from tests.net.session_wire import Wire
 from tests.reference.mqqb_session_packets import (
-    GUID_NULL,
     INFINITE,
     ConnectionParameters,
     EstablishConnection,
@@ -80,86 +78,12 @@ def acknowledge_one(peer: Acceptor) -> None:
 # --- the handshake ---
 
 
-@scenario("S1")
-def request_for_a_direct_name_has_no_server_guid(peer: Acceptor) -> None:
-    wire = peer.connection()
-    request = wire.read(EstablishConnection)
-    assert request.server_guid == GUID_NULL
-    assert request.client_guid != GUID_NULL
-    assert not request.refused
-    assert request.operating_system & 0xFF == 0x10
-    wire.close()
-    acknowledge_one(peer)
-
-
-@scenario("S1")
-def any_server_guid_is_accepted_for_a_direct_name(peer: Acceptor) -> None:
-    acknowledge_one(peer)  # with an identifier that nobody could know
-
-
-@scenario("S16")
-def session_flag_is_set_without_a_ping(peer: Acceptor) -> None:
-    wire = peer.connection()
-    assert wire.read(EstablishConnection).operating_system & 0x100
-    wire.close()
-    acknowledge_one(peer)
-
-
-@scenario("3.1.5.3.2", "--timeout", "2", status=1, error="acknowledg")
-def response_with_another_client_guid_is_invalid(peer: Acceptor) -> None:
-    wire = peer.connection()
-    request = wire.read(EstablishConnection)
-    wire.write(replace(request, client_guid=wire.identifier, server_guid=wire.identifier))
-    assert wire.is_closed()
-
-
 @scenario("S17", "--timeout", "20", status=1, error="refused")
 def refusal_of_the_connection_ends_at_once(peer: Acceptor) -> None:
     wire = peer.connection()
     request = wire.read(EstablishConnection)
     wire.write(replace(request, server_guid=wire.identifier, refused=True))
     assert wire.is_closed()
-
-
-@scenario("S15", "--timeout", "20", status=1, error="refused")
-def refusal_in_connection_parameters_ends_at_once(peer: Acceptor) -> None:
-    wire = peer.session(ConnectionParameters(refused=True))
-    assert wire.is_closed()
-
-
-@scenario("S15", "--timeout", "20", status=1, error="refused")
-def refusal_in_a_session_ack_ends_at_once(peer: Acceptor) -> None:
-    wire = peer.session()
-    wire.read(UserMessage)
-    wire.write(SessionAck(SessionHeader(0), refused=True))
-    assert wire.is_closed()
-
-
-@scenario("2.2.2.1")
-def connection_parameters_are_in_range(peer: Acceptor) -> None:
-    wire = peer.connection()
-    asked = wire.accept_session()
-    assert 0x1F4 <= asked.recoverable_ack_timeout <= 0x1D4C0
-    assert 0x4E20 <= asked.ack_timeout <= 0x1D4C0
-    assert asked.window_size == 64
-    assert not asked.refused
-    wire.read(UserMessage)
-    wire.ack(1)
-    wire.read_to_end()
-
-
-@scenario("3.1.5.3.2")
-def recoverable_ack_timeout_is_eight_round_trips(peer: Acceptor) -> None:
-    wire = peer.connection()
-    request = wire.read(EstablishConnection)
-    time.sleep(0.2)
-    wire.write(replace(request, server_guid=wire.identifier))
-    asked = wire.read(ConnectionParameters)
-    assert 1600 <= asked.recoverable_ack_timeout <= 0x1D4C0
-    wire.write(asked)
-    wire.read(UserMessage)
-    wire.ack(1)
-    wire.read_to_end()
 
 
 @scenario("2.2.3.1")
@@ -191,50 +115,9 @@ def handshake_in_single_bytes(peer: Acceptor) -> None:
     wire.read_to_end()
 
 
-def out_of_turn(*answers: Callable[[Wire, EstablishConnection], bytes]) -> Script:
-    """After the request, packets that do not belong there: the session closes, and the next attempt succeeds."""
-
-    def play(peer: Acceptor) -> None:
-        wire = peer.connection()
-        request = wire.read(EstablishConnection)
-        for answer in answers:
-            wire.write(answer(wire, request))
-        assert not [packet for packet in wire.read_to_end() if isinstance(packet, UserMessage)]
-        acknowledge_one(peer)
-
-    return play
-
-
-def response(wire: Wire, request: EstablishConnection) -> bytes:
-    return replace(request, server_guid=wire.identifier).pack()
-
-
-for name, rule, answers in (
-    ("session_ack_before_the_session", "3.1.5.5", [lambda wire, _: SessionAck(SessionHeader()).pack()]),
-    ("connection_parameters_before_the_response", "3.1.5.4", [lambda wire, _: ConnectionParameters().pack()]),
-    ("message_before_the_session", "3.1.5.8", [lambda wire, _: wire.message(1).pack()]),
-    ("two_responses", "3.1.5.3", [response, response]),
-    ("response_of_another_signature", "3.1.5.1.2", [lambda *both: response(*both).replace(b"LIOR", b"ROIL")]),
-    ("response_of_another_version", "3.1.5.1.2", [lambda *both: b"\x11" + response(*both)[1:]]),
-    ("packet_type_0", "2.2.1", [lambda *both: response(*both)[:18] + b"\0\0" + response(*both)[20:]]),
-    ("packet_type_4", "2.2.1", [lambda *both: response(*both)[:18] + b"\4\0" + response(*both)[20:]]),
-    ("packet_size_beyond_the_limit", "2.2", [lambda *both: response(*both)[:8] + b"\1\0\x40\0" + response(*both)[12:]]),
-    ("packet_size_of_nothing", "2.2", [lambda *both: response(*both)[:8] + bytes(4) + response(*both)[12:]]),
-    ("text_of_another_protocol", "3.1.5.1.2", [lambda *_: b"HTTP/1.1 400 Bad Request\r\n\r\n"]),
-):
-    scenario(rule)(out_of_turn(*answers))
-    SCENARIOS[-1] = replace(SCENARIOS[-1], name=name)
-
-
 @scenario("S13", "--timeout", "1", status=1, error="does not answer")
 def silent_acceptor(peer: Acceptor) -> None:
     peer.connection().read_to_end()
-
-
-@scenario("S17")
-def connection_closed_at_once_is_tried_again(peer: Acceptor) -> None:
-    peer.connection().close()
-    acknowledge_one(peer)
 
 
 @scenario("S17")
@@ -243,33 +126,7 @@ def connection_reset_at_once_is_tried_again(peer: Acceptor) -> None:
     acknowledge_one(peer)
 
 
-@scenario("S17")
-def connection_closed_after_the_handshake_is_tried_again(peer: Acceptor) -> None:
-    peer.session().close()
-    acknowledge_one(peer)
-
-
 # --- messages ---
-
-
-@scenario("S11")
-def message_is_identified_by_the_session_and_1(peer: Acceptor) -> None:
-    wire = peer.session()
-    message = wire.read(UserMessage)
-    assert (message.source_queue_manager, message.message_id) == (wire.remote, 1)
-    wire.ack(1)
-    wire.read_to_end()
-
-
-@scenario("S16")
-def queue_manager_address_of_a_direct_name_is_null(peer: Acceptor) -> None:
-    wire = peer.session()
-    message = wire.read(UserMessage)
-    assert (message.queue_manager_address, message.queue.lower()) == (GUID_NULL, r"tcp:127.0.0.1\private$\orders")
-    assert message.tx_sequence_number is None
-    assert message.session_header is None
-    wire.ack(1)
-    wire.read_to_end()
 
 
 @scenario("S22", "--text", "Grüße")
@@ -301,159 +158,6 @@ def label_is_sent(peer: Acceptor) -> None:
     wire.read_to_end()
 
 
-@scenario("S11", "--count", "10")
-def messages_are_numbered_in_order(peer: Acceptor) -> None:
-    wire = peer.session()
-    assert [wire.read(UserMessage).message_id for _ in range(10)] == list(range(1, 11))
-    wire.ack(10)
-    wire.read_to_end()
-
-
-@scenario("3.1.5.5.2", "--count", "10")
-def express_messages_are_acknowledged_in_steps(peer: Acceptor) -> None:
-    wire = peer.session()
-    for number in range(1, 11):
-        assert not wire.read(UserMessage).recoverable
-        wire.ack(number)
-    wire.read_to_end()
-
-
-@scenario("3.1.5.5.1")
-def acknowledgment_of_what_was_acknowledged_changes_nothing(peer: Acceptor) -> None:
-    wire = peer.session()
-    wire.read(UserMessage)
-    wire.ack(0)
-    wire.ack(0)
-    wire.ack(1)
-    wire.read_to_end()
-
-
-@scenario("3.1.5.5.3", "--recoverable")
-def recoverable_message_is_acknowledged_by_its_flag(peer: Acceptor) -> None:
-    wire = peer.session()
-    assert wire.read(UserMessage).recoverable
-    wire.ack(1, 1, 1)
-    wire.read_to_end()
-
-
-@scenario("3.1.5.5.3", "--recoverable")
-def recoverable_message_needs_more_than_its_count(peer: Acceptor) -> None:
-    wire = peer.session()
-    wire.read(UserMessage)
-    wire.ack(1)
-    assert wire.waits()
-    wire.ack(1, 1, 1)
-    wire.read_to_end()
-
-
-@scenario("S10", "--recoverable", "--timeout", "1", status=1, error="acknowledg")
-def recoverable_number_0_with_no_flags_acknowledges_nothing(peer: Acceptor) -> None:
-    wire = peer.session()
-    wire.read(UserMessage)
-    wire.ack(1, 0, 0)
-    wire.read_to_end()
-
-
-@scenario("3.1.5.5.3", "--recoverable", "--count", "3")
-def flags_acknowledge_single_messages(peer: Acceptor) -> None:
-    wire = peer.session()
-    for _ in range(3):
-        wire.read(UserMessage)
-    wire.ack(3, 1, 0b101)
-    assert wire.waits()
-    wire.close()
-    wire = peer.session()
-    assert wire.read(UserMessage).message_id == 2
-    wire.ack(1, 1, 1)
-    wire.read_to_end()
-
-
-@scenario("3.1.5.5.3", "--recoverable", "--count", "5")
-def recoverable_number_acknowledges_all_before_it(peer: Acceptor) -> None:
-    wire = peer.session()
-    for _ in range(5):
-        wire.read(UserMessage)
-    wire.ack(5, 4, 0b11)
-    wire.read_to_end()
-
-
-@scenario("3.1.5.5.3", "--recoverable", "--count", "40")
-def recoverable_messages_in_two_acknowledgments(peer: Acceptor) -> None:
-    wire = peer.session()
-    for _ in range(40):
-        wire.read(UserMessage)
-    wire.ack(32, 1, 0xFFFFFFFF)
-    wire.ack(40, 33, 0xFF)
-    wire.read_to_end()
-
-
-@scenario("S4", "--count", "5")
-def window_of_1(peer: Acceptor) -> None:
-    wire = peer.session(ConnectionParameters(window_size=1))
-    for number in range(1, 6):
-        wire.read(UserMessage)
-        assert wire.waits(0.1)
-        wire.ack(number, window=1)
-    wire.read_to_end()
-
-
-@scenario("S4", "--count", "3")
-def window_of_0_lets_one_message_through(peer: Acceptor) -> None:
-    wire = peer.session(ConnectionParameters(window_size=0))
-    for number in range(1, 4):
-        wire.read(UserMessage)
-        assert wire.waits(0.1)
-        wire.ack(number, window=0)
-    wire.read_to_end()
-
-
-@scenario("S4", "--count", "9")
-def window_of_a_session_header_replaces_the_first(peer: Acceptor) -> None:
-    wire = peer.session(ConnectionParameters(window_size=1))
-    wire.read(UserMessage)
-    wire.ack(1, window=3)
-    for _ in range(3):
-        wire.read(UserMessage)
-    assert wire.waits(0.1)
-    wire.ack(4, window=0)  # as before
-    for _ in range(3):
-        wire.read(UserMessage)
-    assert wire.waits(0.1)
-    wire.ack(7, window=1)
-    wire.read(UserMessage)
-    assert wire.waits(0.1)
-    wire.ack(8)
-    wire.read(UserMessage)
-    wire.ack(9)
-    wire.read_to_end()
-
-
-@scenario("S4", "--count", "100")
-def own_window_bounds_a_larger_one(peer: Acceptor) -> None:
-    wire = peer.session(ConnectionParameters(window_size=500))
-    for _ in range(64):
-        wire.read(UserMessage)
-    assert wire.waits(0.1)
-    wire.ack(64, window=65535)
-    for _ in range(36):
-        wire.read(UserMessage)
-    wire.ack(100)
-    wire.read_to_end()
-
-
-@scenario("S4", "--recoverable", "--count", "70")
-def count_opens_the_window_for_recoverable_messages(peer: Acceptor) -> None:
-    wire = peer.session()
-    for _ in range(64):
-        wire.read(UserMessage)
-    wire.ack(64)
-    for _ in range(6):
-        wire.read(UserMessage)
-    for first in (1, 33, 65):
-        wire.ack(70, first, 0xFFFFFFFF)
-    wire.read_to_end()
-
-
 @scenario("S5", "--count", "70")
 def all_that_was_not_acknowledged_is_sent_again(peer: Acceptor) -> None:
     wire = peer.session()
@@ -468,126 +172,6 @@ def all_that_was_not_acknowledged_is_sent_again(peer: Acceptor) -> None:
         again.read(UserMessage)
     again.ack(70)
     again.read_to_end()
-
-
-@scenario("3.1.3.2", "--count", "10")
-def what_was_acknowledged_is_not_sent_again(peer: Acceptor) -> None:
-    wire = peer.session()
-    for _ in range(10):
-        wire.read(UserMessage)
-    wire.ack(5)
-    assert wire.waits(0.1)
-    wire.close()
-    again = peer.session()
-    assert [again.read(UserMessage).message_id for _ in range(5)] == [6, 7, 8, 9, 10]
-    again.ack(5)
-    again.read_to_end()
-
-
-@scenario("S17", "--recoverable", "--count", "5")
-def a_reset_between_messages_and_acknowledgment(peer: Acceptor) -> None:
-    wire = peer.session()
-    for _ in range(5):
-        wire.read(UserMessage)
-    wire.reset()
-    again = peer.session()
-    assert [again.read(UserMessage).message_id for _ in range(5)] == [1, 2, 3, 4, 5]
-    again.ack(5, 1, 0b11111)
-    again.read_to_end()
-
-
-@scenario("S17")
-def an_acknowledgment_that_is_cut(peer: Acceptor) -> None:
-    wire = peer.session()
-    wire.read(UserMessage)
-    wire.write(SessionAck(SessionHeader(1)).pack()[:35])
-    wire.close()
-    acknowledge_one(peer)
-
-
-@scenario("S19", "--count", "2")
-def acknowledgment_above_what_was_sent_closes(peer: Acceptor) -> None:
-    wire = peer.session()
-    for _ in range(2):
-        wire.read(UserMessage)
-    wire.ack(3)
-    assert wire.is_closed()
-    again = peer.session()
-    for number in (1, 2):
-        assert again.read(UserMessage).message_id == number
-    again.ack(2)
-    again.read_to_end()
-
-
-@scenario("S9")
-def acknowledgment_far_below_what_was_sent_closes(peer: Acceptor) -> None:
-    wire = peer.session()
-    wire.read(UserMessage)
-    wire.ack(32768)  # (1 - 32768) mod 65536 is 32769: not at most
-    assert wire.is_closed()
-    acknowledge_one(peer)
-
-
-@scenario("3.1.5.5.5")
-def acknowledgment_with_a_wrong_count_closes(peer: Acceptor) -> None:
-    wire = peer.session()
-    wire.read(UserMessage)
-    wire.write(SessionAck(SessionHeader(0, user_msg_sequence_number=1)))
-    assert wire.is_closed()
-    acknowledge_one(peer)
-
-
-@scenario("3.1.5.5.5")
-def acknowledgment_with_a_wrong_recoverable_count_closes(peer: Acceptor) -> None:
-    wire = peer.session()
-    wire.read(UserMessage)
-    wire.write(SessionAck(SessionHeader(0, recoverable_msg_seq_number=1)))
-    assert wire.is_closed()
-    acknowledge_one(peer)
-
-
-@scenario("3.1.5.5")
-def two_acknowledgments_in_one_segment(peer: Acceptor) -> None:
-    wire = peer.session()
-    wire.read(UserMessage)
-    wire.write(SessionAck(SessionHeader(0)), SessionAck(SessionHeader(1)))
-    wire.read_to_end()
-
-
-@scenario("3.1.5.3")
-def establish_connection_in_a_session_closes(peer: Acceptor) -> None:
-    wire = peer.session()
-    wire.read(UserMessage)
-    wire.write(EstablishConnection(wire.remote, wire.identifier))
-    assert wire.is_closed()
-    acknowledge_one(peer)
-
-
-@scenario("3.1.5.4")
-def connection_parameters_in_a_session_close(peer: Acceptor) -> None:
-    wire = peer.session()
-    wire.read(UserMessage)
-    wire.write(ConnectionParameters())
-    assert wire.is_closed()
-    acknowledge_one(peer)
-
-
-@scenario("S2", "--recoverable")
-def a_message_acknowledged_after_it_was_sent_twice(peer: Acceptor) -> None:
-    first = peer.session()
-    sent = first.read(UserMessage)
-    first.close()
-    second = peer.session()
-    assert second.read(UserMessage) == sent
-    second.ack(1, 1, 1)
-    second.read_to_end()
-
-
-@scenario("S17", "--timeout", "1", status=1, error="acknowledg")
-def no_acknowledgment_at_all(peer: Acceptor) -> None:
-    wire = peer.session()
-    wire.read(UserMessage)
-    wire.read_to_end()
 
 
 @scenario("S17", "--timeout", "1", "--count", "200", status=1, error="acknowledg")
@@ -606,16 +190,6 @@ def acknowledgment_on_a_message(peer: Acceptor) -> None:
     wire.read(UserMessage)
     wire.write(wire.message(1, session_header=SessionHeader(1, 0, 0, 1, 0)))
     wire.read_to_end()
-
-
-@scenario("S6", rows=("normal",))
-def acknowledgment_on_a_message_that_it_does_not_count(peer: Acceptor) -> None:
-    wire = peer.session()
-    wire.read(UserMessage)
-    wire.write(wire.message(1, session_header=SessionHeader(0, 0, 0, 0, 0)))
-    wire.read(SessionAck)  # what is stored is acknowledged before the session closes
-    assert wire.is_closed()
-    acknowledge_one(peer)
 
 
 # --- properties that the sender decides ---

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.support import COMMAND, EXAMPLES, ROOT, Done, environ, msmqwire, process, refused
+from tests.cli.support import COMMAND, EXAMPLES, ROOT, environ, msmqwire, refused
 from tests.net.session_wire import DEADLINE, Wire, free_port, in_thread, listener
 from tests.reference.mqqb_session_packets import (
     LARGEST_PACKET,
@@ -59,7 +59,7 @@ def acknowledge(wire: Wire, count: int) -> list[UserMessage]:
     return messages
 
 
-def sent_to(listening: socket.socket, count: int, *arguments: str, rows: bytes | None = None) -> list[UserMessage]:
+def sent_to(listening: socket.socket, count: int, *arguments: str) -> list[UserMessage]:
     """What the command sends to an acceptor that acknowledges all."""
     messages: list[UserMessage] = []
 
@@ -71,28 +71,12 @@ def sent_to(listening: socket.socket, count: int, *arguments: str, rows: bytes |
 
     with in_thread(play):
         command = ("send", *arguments, "--port", str(listening.getsockname()[1]), "--timeout", "20")
-        # A process reads the rows: the thread that does so is not waited for
-        done: Done | subprocess.CompletedProcess[bytes]
-        done = msmqwire(*command) if rows is None else process(*command, "--rows", input=rows)
+        done = msmqwire(*command)
     assert done.returncode == 0, done.stderr
     return messages
 
 
 # --- send ---
-
-
-@pytest.mark.parametrize("size", [LARGEST_PACKET - 100, LARGEST_PACKET + 1, 5 * LARGEST_PACKET])
-def test_packets_beyond_4_mebibytes_are_refused_before_connecting(tmp_path: Path, size: int) -> None:
-    """S22"""
-    body = tmp_path / "body"
-    with body.open("wb") as file:
-        file.truncate(size)
-    with listener() as listening:
-        port = str(listening.getsockname()[1])
-        refused("send", NAME, "--port", port, "--body", body)
-        listening.settimeout(0.1)
-        with pytest.raises(TimeoutError):
-            listening.accept()
 
 
 def test_largest_packet_is_sent(tmp_path: Path) -> None:
@@ -165,58 +149,6 @@ def test_direct_names(host: str, name: str) -> None:
     assert "orders" in message.queue
 
 
-def test_each_run_has_a_new_identifier() -> None:
-    """S11"""
-    with listener() as listening:
-        sources = {sent_to(listening, 1, NAME, "--text", "x")[0].source_queue_manager for _ in range(2)}
-    assert len(sources) == 2
-
-
-def test_rows_of_standard_input() -> None:
-    rows = [
-        {"body_text": "one", "label": "first"},
-        {"body": "00ff", "delivery_mode": "express", "application_tag": 7},
-    ]
-    data = b"".join(json.dumps(row).encode() + b"\n" for row in rows)
-    with listener() as listening:
-        one, other = sent_to(listening, 2, NAME, rows=data)
-    assert (one.body.decode("utf-16-le").rstrip("\0"), one.label) == ("one", "first")
-    assert other.body == b"\x00\xff"
-
-
-def test_what_receive_writes_can_be_sent_again() -> None:
-    """The rows of one command are the input of the other."""
-    with receiving("--count", "2") as (running, port):
-        assert (
-            msmqwire("send", NAME, "--port", str(port), "--recoverable", "--text", "ä", "--count", "2").returncode == 0
-        )
-        status, rows, _ = ended(running)
-    assert status == 0
-    data = b"".join(json.dumps(row).encode() + b"\n" for row in rows)
-    with receiving("--count", "2") as (running, port):
-        done = process("send", NAME, "--port", str(port), "--rows", input=data)
-        assert done.returncode == 0, done.stderr
-        _, again, _ = ended(running)
-    same = ("label", "body", "body_text", "delivery_mode", "destination_queue", "message_id")
-    assert [[row[name] for name in same] for row in again] == [[row[name] for name in same] for row in rows]
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        b"{",
-        *(
-            pytest.param(line, marks=pytest.mark.long)
-            for line in (b"[]", b'{"nothing": 1}', b'{"body": 5}', b'{"body_text": 5}', b'{"table": "sessions"}')
-        ),
-    ],
-)
-def test_rows_that_are_none(line: bytes) -> None:
-    done = process("send", NAME, "--port", str(free_port()), "--rows", "--timeout", "1", input=line + b"\n")
-    assert done.returncode == 2
-    assert b"line 1" in done.stderr
-
-
 def test_interrupted_send() -> None:
     with listener() as listening:
         command = [*COMMAND, "send", NAME, "--port", str(listening.getsockname()[1]), "--text", "x"]
@@ -233,26 +165,6 @@ def test_interrupted_send() -> None:
 
 
 # --- receive ---
-
-
-def test_count_of_messages() -> None:
-    with receiving("--count", "3") as (running, port):
-        wire = Wire.connect("127.0.0.1", port)
-        wire.open_session()
-        wire.write(*(wire.message(number) for number in range(1, 6)))
-        status, rows, _ = ended(running)
-    assert (status, [row["message_id"] for row in rows]) == (0, [1, 2, 3])
-
-
-def test_messages_after_the_count_are_not_acknowledged() -> None:
-    with receiving("--count", "3") as (running, port):
-        wire = Wire.connect("127.0.0.1", port)
-        wire.open_session(ConnectionParameters(120_000, 120_000))
-        wire.write(*(wire.message(number, recoverable=True) for number in range(1, 6)))
-        acks = [packet for packet in wire.read_to_end() if isinstance(packet, SessionAck)]
-        status, rows, _ = ended(running)
-    assert (status, len(rows)) == (0, 3)
-    assert acks[-1].header[:3] == (3, 1, 0b111)
 
 
 def test_seconds() -> None:
@@ -282,23 +194,6 @@ def test_signals_acknowledge_what_is_owed(number: signal.Signals) -> None:
     assert b"Traceback" not in said
 
 
-def test_rows_are_on_disk_before_the_acknowledgment(tmp_path: Path) -> None:
-    """The process is killed at the moment of the acknowledgment."""
-    port = free_port()
-    path = tmp_path / "rows.json"
-    with path.open("wb") as rows:
-        command = [*COMMAND, "receive", "--port", str(port)]
-        running = subprocess.Popen(command, stdout=rows, stderr=subprocess.DEVNULL, cwd=ROOT, env=environ())
-        wire = Wire.connect("127.0.0.1", port)
-        wire.open_session(ConnectionParameters(500, 20_000, 1))
-        for number in range(1, 6):
-            wire.write(wire.message(number, recoverable=True))
-            assert wire.read(SessionAck).header.recoverable_msg_ack_seq_number == number
-        running.kill()
-        running.wait()
-    assert [json.loads(line)["message_id"] for line in path.read_text().splitlines()] == [1, 2, 3, 4, 5]
-
-
 def test_reader_that_goes_away() -> None:
     """Messages that nobody can read are not acknowledged."""
     with receiving() as (running, port):
@@ -310,20 +205,6 @@ def test_reader_that_goes_away() -> None:
         assert not [packet for packet in wire.read_to_end() if isinstance(packet, SessionAck)]
         assert running.wait(DEADLINE) != 0
         running.stdout = None
-
-
-def test_files_by_queue(tmp_path: Path) -> None:
-    folder = tmp_path / "messages"
-    with receiving("--count", "3", "-o", str(folder)) as (running, port):
-        wire = Wire.connect("127.0.0.1", port)
-        wire.open_session()
-        for number, queue in enumerate(("orders", "bills", "orders"), 1):
-            wire.write(wire.message(number, queue=f"TCP:127.0.0.1\\private$\\{queue}"))
-        status, rows, said = ended(running)
-    assert (status, rows) == (0, []), said
-    found = {path.name: [json.loads(line)["message_id"] for line in path.open()] for path in folder.iterdir()}
-    assert sorted(found.values()) == [[1, 3], [2]]
-    assert [name for name in found if "orders" in name] != [name for name in found if "bills" in name]
 
 
 def test_ping() -> None:

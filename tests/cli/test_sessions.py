@@ -177,12 +177,6 @@ def test_only_chosen_queues() -> None:
     assert last == "1 message received, 1 no such queue"
 
 
-def test_end_after_seconds() -> None:
-    done = msmqwire("receive", "--port", str(free_port()), "--seconds", "0.2")
-    assert (done.returncode, done.stdout) == (0, b"")
-    assert done.stderr.endswith(b"\n0 messages received\n")
-
-
 # --- A peer of ``receive`` ---
 
 
@@ -261,16 +255,6 @@ def test_refusals_are_reported() -> None:
         )
 
 
-def test_a_port_in_use() -> None:
-    with socket.socket() as used:
-        used.bind(("127.0.0.1", 0))
-        used.listen()
-        port = used.getsockname()[1]
-        done = msmqwire("receive", "--port", str(port))
-    assert (done.returncode, done.stdout) == (1, b"")
-    assert done.stderr == b"msmqwire: cannot listen on 127.0.0.1 port %d: Address already in use\n" % port
-
-
 # --- A peer of ``send`` ---
 
 
@@ -320,30 +304,6 @@ def messages(connection: socket.socket, count: int) -> list[UserMessage]:
             found.append(message)
             packet, data = first_packet(data)
     return found
-
-
-def test_what_is_not_acknowledged_is_sent_again() -> None:
-    seen: list[list[int]] = []
-
-    def serve(connection: socket.socket, number: int) -> None:
-        initialize(connection)
-        found = messages(connection, 5 if number == 0 else 3)
-        seen.append([message.message_id for message in found])
-        if number == 0:
-            connection.sendall(SessionAck(SessionHeader(2, 1, 0b11)).pack())
-        else:
-            connection.sendall(SessionAck(SessionHeader(3, 1, 0b111)).pack())
-            connection.recv(1)
-
-    with accepting(serve) as port:
-        assert send(port, "--count", "5", "--recoverable", "--timeout", "30") == (0, "")
-    assert seen == [[1, 2, 3, 4, 5], [3, 4, 5]]
-
-
-def test_refused() -> None:
-    """S17: it ends the command at once."""
-    with accepting(lambda connection, _: initialize(connection, refused=True)) as port:
-        assert send(port, "--timeout", "60") == (1, f"msmqwire: queue manager {GUID} refused the session\n")
 
 
 def unread(pipe: IO[bytes]) -> int:
