@@ -165,6 +165,8 @@ def spark(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     if request.config.getoption("markexpr") == "not long":
         # Compiling the code of a query takes longer than its few rows; the long tests do it, as sessions of users
         settings |= {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+        # So does planning the rest of a query again after each stage
+        settings |= {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": "1"}
     # What an example names relatively, workers read and write where the JVM started
     folder = tmp_path_factory.mktemp("spark")
     (folder / "examples").symlink_to(Path(__file__).parents[1] / "examples")
