@@ -138,9 +138,7 @@ def check(rng: random.Random) -> int:
     return len(rows)
 
 
-@pytest.mark.parametrize(
-    ("seed", "cases"), [(0, 300), *(pytest.param(seed, 5_000, marks=pytest.mark.long) for seed in range(1, 4))]
-)
+@pytest.mark.parametrize(("seed", "cases"), [(0, 300), pytest.param(1, 3_000, marks=pytest.mark.long)])
 def test_connections_on_reused_ports(seed: int, cases: int) -> None:
     rng = random.Random(seed)
     assert sum(check(rng) for _ in range(cases)) > 10 * cases

@@ -102,8 +102,7 @@ def test_a_dry_run_and_a_second_repair_change_nothing(root: Path, damage: Any) -
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("times", [2, 3])
-@pytest.mark.parametrize("again", [False, True])
+@pytest.mark.parametrize(("times", "again"), [(2, False), (3, True)])
 def test_doubled_rows(root: Path, times: int, again: bool) -> None:
     """Once and again, and after they were merged into one file; the captures may be gone."""
     wanted = dict(SECOND)
