@@ -16,7 +16,7 @@ from msmqwire import mqcn, mqqb
 from msmqwire.mqqb import SecurityHeader
 from msmqwire.session import Acceptor, Initiator, MessageReceived, Settings
 from tests.cli.support import COMMAND, EXAMPLES, msmqwire, refused
-from tests.cli.test_sessions import Peer, receiving
+from tests.cli.test_sessions import connected, receiving
 from tests.net.session_wire import free_port
 
 LEDGER = "ba000000-0000-4000-8000-0000000000c7"
@@ -170,7 +170,7 @@ def test_version_1_needs_a_trusted_sender() -> None:
     for trust, outcome in (([], "disregarded"), (["--trust", str(sender)], "changed")):
         options = ("--notifications", "--directory", str(ENTERPRISE), "--queue-manager", LEDGER, "--count", "1")
         with receiving(*options, *trust) as (process, port):
-            Peer(port).socket.sendall(packet)
+            connected(port).write(packet)
             (found,) = records(process.communicate(timeout=30)[0])
         assert found["outcome"] == outcome
     assert found["changes"] == {"quota": {"before": 65536, "after": 7}}

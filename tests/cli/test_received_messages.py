@@ -7,7 +7,8 @@ import signal
 import subprocess
 from pathlib import Path
 
-from tests.cli.test_sessions import Peer, receiving
+from tests.cli.test_sessions import connected, receiving
+from tests.net.session_wire import Wire
 from tests.reference.mqqb_session_packets import SessionAck, UserMessage
 
 PEER = bytes(range(1, 17))
@@ -27,18 +28,18 @@ def ended(process: subprocess.Popen[bytes]) -> list[str]:
     return errors.decode().splitlines()
 
 
-def acknowledgment(peer: Peer) -> SessionAck:
-    while not isinstance(packet := peer.packet(), SessionAck):
+def acknowledgment(peer: Wire) -> SessionAck:
+    while not isinstance(packet := peer.read_any(), SessionAck):
         assert packet is not None
     return packet
 
 
 def test_columns_of_rows(tmp_path: Path) -> None:
     with receiving("-o", str(tmp_path)) as (process, port):
-        peer = Peer(port, window_size=1)
-        peer.socket.sendall(message(1, transactional=True, priority=0))
+        peer = connected(port, window_size=1)
+        peer.write(message(1, transactional=True, priority=0))
         acknowledgment(peer)
-        peer.socket.sendall(message(2))
+        peer.write(message(2))
         acknowledgment(peer)
         assert ended(process) == ["2 messages received"]
     first, second = (json.loads(line) for line in (tmp_path / "private.orders.jsonl").read_bytes().splitlines())
@@ -51,8 +52,8 @@ def test_columns_of_rows(tmp_path: Path) -> None:
 
 def test_rejected_transactional_messages_are_reported_once_for_a_source() -> None:
     with receiving("--queue", "other") as (process, port):
-        peer = Peer(port)
-        peer.socket.sendall(b"".join(message(number, transactional=True) for number in range(1, 4)))
+        peer = connected(port)
+        peer.write(b"".join(message(number, transactional=True) for number in range(1, 4)))
         acknowledgment(peer)
         first, last = ended(process)
     assert first == (
@@ -64,8 +65,8 @@ def test_rejected_transactional_messages_are_reported_once_for_a_source() -> Non
 
 def test_a_sequence_that_is_not_in_order_is_reported_once() -> None:
     with receiving() as (process, port):
-        peer = Peer(port, window_size=64)
-        peer.socket.sendall(b"".join(message(number, transactional=True) for number in (1, *range(3, 33))))
+        peer = connected(port, window_size=64)
+        peer.write(b"".join(message(number, transactional=True) for number in (1, *range(3, 33))))
         acknowledgment(peer)
         first, last = ended(process)
     assert first.startswith(f"127.0.0.1: the last 10 transactional messages of {SOURCE} to ")
@@ -74,10 +75,10 @@ def test_a_sequence_that_is_not_in_order_is_reported_once() -> None:
 
 def test_a_message_for_another_queue_manager_is_named() -> None:
     with receiving() as (process, port):
-        peer = Peer(port)
-        peer.socket.sendall(message(1) + message(7, queue="9", queue_manager_address=bytes(16)[:-1] + b"\1"))
+        peer = connected(port)
+        peer.write(message(1) + message(7, queue="9", queue_manager_address=bytes(16)[:-1] + b"\1"))
         acknowledgment(peer)
-        assert peer.packet() is None
+        assert peer.read_any() is None
         first, last = ended(process)
     name = r"PRIVATE=00000000-0000-0000-0000-000000000001\9"
     assert first.startswith(rf"127.0.0.1: the session is closed: message {SOURCE}\7 to {name} is for queue manager ")
@@ -86,8 +87,8 @@ def test_a_message_for_another_queue_manager_is_named() -> None:
 
 def test_acknowledgments_that_cannot_be_sent_are_counted() -> None:
     with receiving() as (process, port):
-        peer = Peer(port, window_size=1)
-        peer.socket.sendall(message(1, acknowledgments=3, admin_queue="OS:elsewhere\\private$\\admin"))
+        peer = connected(port, window_size=1)
+        peer.write(message(1, acknowledgments=3, admin_queue="OS:elsewhere\\private$\\admin"))
         acknowledgment(peer)
         assert ended(process) == ["1 message received; 2 acknowledgments not sent"]
 
@@ -95,10 +96,10 @@ def test_acknowledgments_that_cannot_be_sent_are_counted() -> None:
 def test_higher_priorities_first(tmp_path: Path) -> None:
     """Of one batch; transactional messages have 0, whatever they say, and keep their order."""
     with receiving("-o", str(tmp_path)) as (process, port):
-        peer = Peer(port, window_size=10)
+        peer = connected(port, window_size=10)
         packets = [message(number, priority=priority) for number, priority in ((1, 0), (2, 7), (3, 3), (4, 7))]
         packets.insert(0, message(1, transactional=True, priority=0))
-        peer.socket.sendall(b"".join(packets))
+        peer.write(b"".join(packets))
         acknowledgment(peer)
         ended(process)
     rows = [json.loads(line) for line in (tmp_path / "private.orders.jsonl").read_bytes().splitlines()]

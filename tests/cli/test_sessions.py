@@ -26,16 +26,13 @@ from msmqwire.errors import FormatNameError
 from msmqwire.mqqb import UserMessage as Message
 from msmqwire.mqqb import decode
 from tests.cli.support import COMMAND, Done, msmqwire, process
-from tests.net.session_wire import free_port
+from tests.net.session_wire import Wire, free_port
 from tests.reference.mqqb_session_packets import (
     ConnectionParameters,
     EstablishConnection,
-    Packet,
     SessionAck,
     SessionHeader,
     UserMessage,
-    first_packet,
-    read,
 )
 
 QUEUE = r"DIRECT=TCP:127.0.0.1\private$\orders"
@@ -180,50 +177,27 @@ def test_only_chosen_queues() -> None:
 # --- A peer of ``receive`` ---
 
 
-class Peer:
-    """A sender that is a socket."""
-
-    def __init__(self, port: int, *, window_size: int = 64, server: uuid.UUID = NIL) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=30)
-        self._data = b""
-        self.socket.sendall(EstablishConnection(PEER.bytes_le, server.bytes_le).pack())
-        self.response = self.packet()
-        assert isinstance(self.response, EstablishConnection)
-        if not self.response.refused:
-            self.socket.sendall(ConnectionParameters(window_size=window_size).pack())
-            assert isinstance(self.packet(), ConnectionParameters)
-
-    def packet(self) -> Packet | None:
-        """The next packet; None at the end."""
-        while True:
-            packet, self._data = first_packet(self._data)
-            if packet:
-                return read(packet)
-            data = self.socket.recv(65536)
-            if not data:
-                return None
-            self._data += data
-
-
-def incoming(number: int, *, recoverable: bool = True) -> bytes:
-    return UserMessage(PEER.bytes_le, number, b"%d" % number, recoverable).pack()
+def connected(port: int, window_size: int = 64) -> Wire:
+    """A sender whose session is open."""
+    wire = Wire.connect("127.0.0.1", port)
+    wire.open_session(ConnectionParameters(window_size=window_size))
+    return wire
 
 
 def test_no_message_after_the_last_is_acknowledged() -> None:
     """S18: of five messages that come at once, the first three."""
     with receiving("--count", "3") as (process, port):
-        peer = Peer(port)
-        peer.socket.sendall(b"".join(incoming(number) for number in range(1, 6)))
-        assert peer.packet() == SessionAck(SessionHeader(3, 1, 0b111))
-        assert peer.packet() is None
+        peer = connected(port)
+        peer.write(*(peer.message(number, recoverable=True) for number in range(1, 6)))
+        assert peer.read_to_end() == [SessionAck(SessionHeader(3, 1, 0b111))]
         assert len(rows_of(process.communicate(timeout=30)[0])) == 3
 
 
 def test_a_recoverable_message_is_on_disk_before_it_is_acknowledged(tmp_path: Path) -> None:
     with receiving("-o", str(tmp_path)) as (process, port):
-        peer = Peer(port, window_size=1)
-        peer.socket.sendall(incoming(1))
-        assert peer.packet() == SessionAck(SessionHeader(1, 1, 1))
+        peer = connected(port, window_size=1)
+        peer.write(peer.message(1, recoverable=True))
+        assert peer.read_any() == SessionAck(SessionHeader(1, 1, 1))
         process.kill()
         process.wait()
     assert len(rows_of((tmp_path / "private.orders.jsonl").read_bytes())) == 1
@@ -233,22 +207,21 @@ def test_an_output_that_cannot_be_written() -> None:
     if not os.path.exists("/dev/full"):
         pytest.skip("needs /dev/full")
     with open("/dev/full", "wb") as full, receiving(output=full) as (process, port):
-        peer = Peer(port, window_size=1)
-        peer.socket.sendall(incoming(1))
+        peer = connected(port, window_size=1)
+        peer.write(peer.message(1, recoverable=True))
         assert process.wait(30) == 1
         assert process.stderr is not None
         assert process.stderr.read() == b"msmqwire: cannot write standard output: No space left on device\n"
-        with contextlib.suppress(ConnectionResetError):
-            assert peer.packet() is None, "it is not acknowledged"
+        assert peer.is_closed(), "it is not acknowledged"
 
 
 def test_refusals_are_reported() -> None:
     with receiving("--queue-manager", str(GUID)) as (process, port):
-        peer = Peer(port, server=PEER)
-        assert isinstance(peer.response, EstablishConnection)
-        assert peer.response.refused
-        assert peer.response.server_guid == GUID.bytes_le
-        assert peer.packet() is None
+        peer = Wire.connect("127.0.0.1", port)
+        peer.write(EstablishConnection(PEER.bytes_le, PEER.bytes_le))
+        response = peer.read(EstablishConnection)
+        assert (response.refused, response.server_guid) == (True, GUID.bytes_le)
+        assert peer.is_closed()
         assert process.stderr is not None
         assert process.stderr.readline().startswith(
             b"127.0.0.1: the session is closed: the peer asked for queue manager"
@@ -277,33 +250,9 @@ def accepting(serve: Callable[[socket.socket, int], None], port: int = 0) -> Ite
         yield listening.getsockname()[1]
 
 
-def initialize(connection: socket.socket, *, refused: bool = False) -> None:
-    request = read(connection.recv(572, socket.MSG_WAITALL))
-    assert isinstance(request, EstablishConnection)
-    response = EstablishConnection(request.client_guid, GUID.bytes_le, request.time_stamp, refused=refused)
-    connection.sendall(response.pack())
-    if not refused:
-        assert isinstance(read(connection.recv(32, socket.MSG_WAITALL)), ConnectionParameters)
-        connection.sendall(ConnectionParameters().pack())
-
-
 def initialize_and_wait(connection: socket.socket) -> None:
-    initialize(connection)
+    Wire(connection).accept_session()
     time.sleep(5)
-
-
-def messages(connection: socket.socket, count: int) -> list[UserMessage]:
-    data = b""
-    found: list[UserMessage] = []
-    while len(found) < count:
-        data += connection.recv(65536)
-        packet, data = first_packet(data)
-        while packet:
-            message = read(packet)
-            assert isinstance(message, UserMessage)
-            found.append(message)
-            packet, data = first_packet(data)
-    return found
 
 
 def unread(pipe: IO[bytes]) -> int:
@@ -318,10 +267,12 @@ def test_a_message_that_expired_is_not_waited_for() -> None:
     """Rows after it are sent; the error at the end counts it, and names no connection that failed before."""
 
     def serve(connection: socket.socket, _: int) -> None:
-        initialize(connection)
-        messages(connection, 1)
-        connection.sendall(SessionAck(SessionHeader(1, 1, 1)).pack())
-        connection.recv(1)
+        wire = Wire(connection)
+        wire.identifier = GUID.bytes_le
+        wire.accept_session()
+        wire.read(UserMessage)
+        wire.ack(1, 1, 1)
+        wire.read_to_end()
 
     port = free_port()
     command = [*COMMAND, "send", QUEUE, "--port", str(port), "--quiet", "--rows", "--recoverable", "--timeout", "4"]
@@ -426,10 +377,10 @@ def test_route_to_the_next_hop(tmp_path: Path) -> None:
     seen = []
 
     def serve(connection: socket.socket, _: int) -> None:
-        request = read(connection.recv(572, socket.MSG_WAITALL))
-        assert isinstance(request, EstablishConnection)
+        wire = Wire(connection)
+        request = wire.read(EstablishConnection)
         seen.append(uuid.UUID(bytes_le=request.server_guid))
-        connection.sendall(EstablishConnection(request.client_guid, request.server_guid, refused=True).pack())
+        wire.write(EstablishConnection(request.client_guid, request.server_guid, refused=True))
 
     name = rf"PRIVATE={there}\1"
     with accepting(serve) as port:

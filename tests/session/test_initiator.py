@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from uuid import UUID
 
 import pytest
 
@@ -88,29 +87,6 @@ def test_time_stamp_wraps() -> None:
     assert request.time_stamp == 2**32 - 50
     initiator.receive_data(EstablishConnection(OWN.bytes_le, PEER.bytes_le, 2**32 - 50).pack(), start + 0.1)
     assert packets(initiator) == [ConnectionParameters(800, 20000, 64)]
-
-
-def test_known_queue_manager() -> None:
-    """3.1.5.3.2: the response has the ServerGuid of the request."""
-    for answer, is_valid in ((PEER, True), (UUID(int=9), False)):
-        initiator = Initiator(OWN, remote_queue_manager=PEER)
-        initiator.connection_made(0.0)
-        (request,) = packets(initiator)
-        assert isinstance(request, EstablishConnection)
-        assert request.server_guid == PEER.bytes_le
-        events = initiator.receive_data(EstablishConnection(OWN.bytes_le, answer.bytes_le).pack(), 0.0)
-        assert bool(packets(initiator)) is is_valid
-        assert [event.reason for event in only(events, SessionClosed)] == (
-            [] if is_valid else [CloseReason.UNEXPECTED_PACKET]
-        )
-
-
-def test_wrong_client_guid() -> None:
-    initiator = Initiator(OWN)
-    initiator.connection_made(0.0)
-    (event,) = initiator.receive_data(EstablishConnection(PEER.bytes_le, PEER.bytes_le).pack(), 0.0)
-    assert isinstance(event, SessionClosed)
-    assert event.reason is CloseReason.UNEXPECTED_PACKET
 
 
 def test_session_flag_with_a_ping() -> None:
@@ -222,19 +198,6 @@ def test_refused_messages() -> None:
     assert len(initiator.outgoing) == 0
 
 
-@pytest.mark.parametrize(("own", "theirs", "expected"), [(64, 64, 64), (64, 5, 5), (3, 64, 3), (64, 0, 1)])
-def test_window(own: int, theirs: int, expected: int) -> None:
-    """S4, S5."""
-    initiator = Initiator(OWN, settings=Settings(window_size=own))
-    for _ in range(100):
-        initiator.send(message(), 0.0)
-    open_initiator(initiator, window_size=theirs)
-    assert identifiers(initiator) == [*range(1, expected + 1)]
-    events = initiator.receive_data(acknowledgment(1, window_size=0), 0.0)
-    assert events == [MessagesAcknowledged((1,))]
-    assert identifiers(initiator) == [expected + 1]
-
-
 @pytest.mark.long
 def test_the_receiver_remembers_all_that_is_sent_again() -> None:
     initiator = open_initiator(Initiator(OWN, settings=Settings(window_size=65_535)), window_size=65_535)
@@ -249,18 +212,6 @@ def test_the_receiver_remembers_all_that_is_sent_again() -> None:
     assert identifiers(initiator) == sent == [*range(1, 10_001)]
 
 
-def test_window_of_a_session_header_replaces_the_window() -> None:
-    """S4."""
-    initiator = open_initiator(Initiator(OWN), window_size=2)
-    for _ in range(10):
-        initiator.send(message(), 0.0)
-    assert identifiers(initiator) == [1, 2]
-    initiator.receive_data(acknowledgment(1, window_size=4), 0.0)
-    assert identifiers(initiator) == [3, 4, 5]
-    initiator.receive_data(acknowledgment(2, window_size=1), 0.0)
-    assert identifiers(initiator) == []
-
-
 def test_unacknowledged_bytes_are_limited() -> None:
     initiator = open_initiator(Initiator(OWN, settings=Settings(max_unacknowledged_bytes=2000)))
     for _ in range(5):
@@ -268,17 +219,6 @@ def test_unacknowledged_bytes_are_limited() -> None:
     assert identifiers(initiator) == [1, 2]
     initiator.receive_data(acknowledgment(1), 0.0)
     assert identifiers(initiator) == [3]
-
-
-def test_recoverable_messages_are_kept_until_their_flag() -> None:
-    """3.1.5.5.2, 3.1.5.5.3."""
-    initiator = open_initiator(Initiator(OWN))
-    for recoverable in (True, False, True, True):
-        initiator.send(message(recoverable=recoverable), 0.0)
-    assert initiator.receive_data(acknowledgment(4), 0.0) == [MessagesAcknowledged((2,))]
-    assert initiator.sending.unacked_message_count == 0
-    assert initiator.receive_data(acknowledgment(4, 1, 0b101), 0.0) == [MessagesAcknowledged((1, 4))]
-    assert initiator.receive_data(acknowledgment(4, 2, 0), 0.0) == [MessagesAcknowledged((3,))]
 
 
 def test_flags_acknowledge_what_the_count_does_not() -> None:
@@ -298,59 +238,12 @@ def test_numbers_that_acknowledge_no_recoverable_message(first: int, flags: int)
     assert len(initiator.outgoing) == 2
 
 
-@pytest.mark.parametrize("acked", [2, 65535, 40000])
-def test_acknowledgment_of_what_was_not_sent(acked: int) -> None:
-    """S19."""
-    initiator = open_initiator(Initiator(OWN))
-    initiator.send(message(), 0.0)
-    (event,) = initiator.receive_data(acknowledgment(acked), 0.0)
-    assert isinstance(event, SessionClosed)
-    assert event.reason is CloseReason.UNEXPECTED_PACKET
-    assert state_of(initiator) is SessionState.WAITING_RECONNECT
-
-
-def test_counts_wrap() -> None:
-    """S9."""
-    initiator = open_initiator(Initiator(OWN))
-    initiator.sending.message_sent_count = initiator.sending.recoverable_message_sent_count = 65534
-    for _ in range(4):
-        initiator.send(message(recoverable=True), 0.0)
-    assert initiator.receive_data(acknowledgment(65535, 65535, 1), 0.0) == [MessagesAcknowledged((1,))]
-    assert initiator.receive_data(acknowledgment(2, 0, 0b111), 0.0) == [MessagesAcknowledged((2, 3, 4))]
-
-
-def test_wrong_counts_close() -> None:
-    """3.1.5.5.5."""
-    for ack in (acknowledgment(0, sent=1), acknowledgment(0, recoverable_sent=1)):
-        initiator = open_initiator(Initiator(OWN))
-        (event,) = initiator.receive_data(ack, 0.0)
-        assert isinstance(event, SessionClosed)
-        assert event.reason is CloseReason.UNEXPECTED_PACKET
-
-
 def test_message_of_the_acceptor() -> None:
     initiator = open_initiator(Initiator(OWN))
     initiator.send(message(), 0.0)
     header = SessionHeader(1, 0, 0, 1, 0)
     events = initiator.receive_data(incoming(1, header=header), 0.0)
     assert [type(event) for event in events] == [MessageReceived, MessagesAcknowledged]
-
-
-def test_what_is_not_acknowledged_is_sent_again() -> None:
-    """3.1.3.2, S5: in order, on the next session, with counts from 1."""
-    initiator = open_initiator(Initiator(OWN), window_size=4)
-    for recoverable in (True, False, True, False, True, False):
-        initiator.send(message(recoverable=recoverable), 0.0)
-    assert identifiers(initiator) == [1, 2, 3, 4]
-    initiator.receive_data(acknowledgment(2, 2, 1), 1.0)
-    assert identifiers(initiator) == [5, 6]
-    events = initiator.connection_lost(2.0)
-    assert [event.reason for event in only(events, SessionClosed)] == [CloseReason.CONNECTION_LOST]
-    assert state_of(initiator) is SessionState.WAITING_RECONNECT
-    assert initiator.handle_deadline(2.0) == [ConnectionWanted()]
-    open_initiator(initiator, 2.0, window_size=4)
-    assert identifiers(initiator) == [4, 5, 6]
-    assert (initiator.sending.message_sent_count, initiator.sending.recoverable_message_sent_count) == (3, 1)
 
 
 @row("QS-50")
@@ -409,17 +302,6 @@ def test_closed_by_this_side_is_not_opened_again() -> None:
     assert initiator.next_deadline() is None
 
 
-def test_session_ack_wait_timer() -> None:
-    """3.1.6.3, S20: closed after one to four AckTimeouts without a packet while messages are not acknowledged."""
-    initiator = open_initiator(Initiator(OWN), 0.0)
-    initiator.send(message(), 1.0)
-    assert initiator.handle_deadline(21.0) == [], "the packets of the initialization came before"
-    (event,) = initiator.handle_deadline(41.0)
-    assert isinstance(event, SessionClosed)
-    assert event.reason is CloseReason.ACK_WAIT_TIMEOUT
-    assert state_of(initiator) is SessionState.WAITING_RECONNECT
-
-
 def test_session_ack_wait_timer_does_not_close_an_idle_session() -> None:
     initiator = open_initiator(Initiator(OWN), 0.0)
     initiator.send(message(), 0.0)
@@ -430,33 +312,6 @@ def test_session_ack_wait_timer_does_not_close_an_idle_session() -> None:
     assert initiator.handle_deadline(119.9) == []
     (event,) = initiator.handle_deadline(120.0)
     assert isinstance(event, SessionClosed)
-
-
-def test_session_initialization_timer() -> None:
-    """3.1.6.6."""
-    initiator = Initiator(OWN)
-    initiator.send(message(), 0.0)
-    initiator.connection_made(0.0)
-    assert initiator.next_deadline() == 60.0
-    (event,) = initiator.handle_deadline(60.0)
-    assert isinstance(event, SessionClosed)
-    assert event.reason is CloseReason.INITIALIZATION_TIMEOUT
-    assert initiator.next_deadline() == 60.05
-    assert initiator.handle_deadline(60.05) == [ConnectionWanted()]
-
-
-def test_expired_message_is_not_sent() -> None:
-    """3.1.7.1.2."""
-    clock = [1000.0]
-    initiator = Initiator(OWN, wall_clock=lambda: clock[0])
-    for lifetime in (5, 0xFFFFFFFF):
-        initiator.send(message(time_to_reach_queue=lifetime), 0.0)
-    clock[0] = 1006.0
-    initiator.connection_made(0.0)
-    response = EstablishConnection(OWN.bytes_le, PEER.bytes_le).pack() + ConnectionParameters().pack()
-    assert only(initiator.receive_data(response, 0.0), MessageExpired) == [MessageExpired(1)]
-    assert identifiers(initiator) == [2]
-    assert len(initiator.outgoing) == 1
 
 
 def test_messages_expire_while_there_is_no_connection() -> None:

@@ -16,7 +16,7 @@ from msmqwire.directory import Queue
 from msmqwire.mqqb import TransactionHeader, UserMessage, encode
 from tests.cli.support import msmqwire, refused
 from tests.cli.test_received_messages import acknowledgment
-from tests.cli.test_sessions import Peer, receiving
+from tests.cli.test_sessions import connected, receiving
 
 MACHINE, ORDERS, BILLS, OTHER, SOURCE, NIL = (uuid.UUID(int=number) for number in (1, 2, 3, 4, 5, 0))
 DIRECTORY = rf"""
@@ -136,8 +136,8 @@ def test_rows_of_public_names_are_in_the_file_of_their_path(tmp_path: Path) -> N
     path.write_text(DIRECTORY)
     options = ("--directory", str(path), "--queue-manager", str(MACHINE), "--queue", "bills", "-o", str(rows))
     with receiving(*options) as (process, port):
-        peer = Peer(port)
-        peer.socket.sendall(
+        peer = connected(port)
+        peer.write(
             packet(1, transactional=True)
             + packet(2)
             + packet(3)
