@@ -15,8 +15,10 @@ from msmqwire.errors import DirectoryError
 from msmqwire.notification.envelope import Envelope
 from msmqwire.notification.processor import Profile
 from tests.notification import processing as p
-from tests.reference.notification_server import Message
-from tests.reference.processor import ReferenceProcessor, Update
+from tests.reference.processor import Outcome, ReferenceProcessor, Update
+
+#: Applies a message to the queues of the oracle.
+Message = Callable[[], list[Outcome]]
 
 GUIDS = st.sampled_from([p.ORDERS, p.BILLS, p.SPARE, p.ELSEWHERE, p.MACHINE])
 PATHS = st.sampled_from(

@@ -18,15 +18,14 @@ from uuid import UUID
 import pytest
 
 from msmqwire.directory import Directory, MemoryDirectory, Queue, QueueManager
-from msmqwire.notification.audit import Changed, Created, Deleted, Disregarded, Ignored, Overflowed, Record
+from msmqwire.notification.audit import Disregarded, Ignored, Record
 from msmqwire.notification.envelope import Envelope
 from msmqwire.notification.judgement import Rule
 from msmqwire.notification.processor import NotificationProcessor, Profile
 from msmqwire.notification.schedule import NotificationServer
 from tests.notification import modelled as m
 from tests.notification import processing as p
-from tests.reference.notification_server import ReferenceServer
-from tests.reference.processor import Outcome, ReferenceProcessor
+from tests.reference.processor import ReferenceProcessor
 
 QUEUES = 1000
 #: Messages made at a time.
@@ -166,57 +165,6 @@ def mixed_machine(profile: Profile) -> tuple[NotificationProcessor, ReferencePro
     """A processor and its oracle."""
     queues, directory = [p.queue(UUID(int=number), f"q{number}") for number in range(1, FEW + 1)], mixed_directory()
     return p.processor(queues, directory, profile=profile), p.reference(queues, m.reads_of(directory))
-
-
-def outcomes(records: Iterable[Record]) -> list[Outcome]:
-    return [p.outcome(record) for record in records]
-
-
-@pytest.mark.parametrize("profile", Profile)
-def test_a_flood_of_all_that_can_be_told(profile: Profile) -> None:
-    rng = random.Random(4)
-    processor, oracle = mixed_machine(profile)
-    pool = [m.wire_and_model(each, oracle, profile) for each in all_kinds(rng)]
-    seen: set[type[Record]] = set()
-    versions = set()
-    for _ in range(5):
-        chosen = rng.choices(pool, k=1000)
-        sent = [Sent(body, envelope) for body, envelope, _ in chosen]
-        records = processed(processor, sent)
-        assert outcomes(records) == [outcome for _, _, apply in chosen for outcome in apply()]
-        assert p.state(processor) == p.reference_state(oracle)
-        seen |= {type(record) for record in records}
-        versions |= {record.section for record in records if isinstance(record, Created | Changed | Deleted)}
-    assert seen == {Created, Changed, Deleted, Ignored, Disregarded}
-    assert versions == {"[MS-MQCN] 3.2.5.1"} | ({"[MS-MQCN] 3.2.5.2"} if profile is Profile.LATER else set())
-
-
-@pytest.mark.parametrize("profile", [Profile.LATER, pytest.param(Profile.NT_2000, marks=pytest.mark.long)])
-def test_a_flood_through_windows(profile: Profile) -> None:
-    """Now a message every 20 s, now a hundred a second, for two hours and a half."""
-    rng = random.Random(8)
-    processor, model = mixed_machine(profile)
-    server = NotificationServer(processor)
-    oracle = ReferenceServer(model, at_once=profile is Profile.NT_2000)
-    pool = [m.wire_and_model(each, model, profile) for each in all_kinds(rng)]
-    now, runs, overflows = 0.0, 0, 0
-    for _ in range(3):
-        for count, apart in ((150, 20.0), (1500, 0.01)):
-            for body, envelope, message in rng.choices(pool, k=count):
-                now += apart
-                records = server.receive(body, envelope, now=now)
-                assert outcomes(records) == oracle.message(message, now)
-                runs += bool(records)
-                overflows += sum(isinstance(record, Overflowed) for record in records)
-            assert p.state(processor) == p.reference_state(model)
-    if profile is Profile.NT_2000:
-        assert (processor.processed, overflows, server.deadline) == (3 * 1650, 0, None)
-    else:
-        due = server.deadline
-        assert due is not None
-        assert outcomes(server.tick(due)) == oracle.clock(due)
-        assert p.state(processor) == p.reference_state(model)
-        assert runs > overflows >= 2
 
 
 def size_of(root: object) -> int:

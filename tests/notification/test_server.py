@@ -275,14 +275,19 @@ def test_the_delay(elapsed: float, delay: float) -> None:
 def test_too_many_messages() -> None:
     directory = p.Failing([p.queue(p.ORDERS, "orders", quota=5), p.queue(p.BILLS, "bills", quota=6)])
     server = NotificationServer(p.processor([p.queue(p.ORDERS, "orders"), p.queue(p.BILLS, "bills")], directory))
-    for _ in range(101):
-        assert server.receive(p.version_1(p.delete(p.ORDERS)), p.SIGNED, now=0) == []
-    overflow, *refreshed = server.tick(60)
-    assert isinstance(overflow, Overflowed)
-    assert overflow.dropped == 101
-    assert [type(each) for each in refreshed] == [Changed, Changed]
-    assert [each.quota for each in server.processor.queues] == [5, 6]
-    assert server.deadline is None
+    for now, count in ((0, 101), (1000, 105)):
+        for _ in range(count):
+            assert server.receive(p.version_1(p.delete(p.ORDERS)), p.SIGNED, now=now) == []
+        overflow, *refreshed = server.tick(now + 60)
+        assert isinstance(overflow, Overflowed)
+        assert overflow.dropped == count
+        assert [type(each) for each in refreshed] == [Changed, Changed]
+        assert [each.quota for each in server.processor.queues] == [5, 6]
+        assert server.deadline is None
+    # Each time the limit is for the messages that wait then
+    for _ in range(100):
+        server.receive(p.version_1(p.delete(p.ORDERS)), p.SIGNED, now=2000)
+    assert isinstance(server.tick(2060)[0], Deleted)
 
 
 @row("CNS-23")
