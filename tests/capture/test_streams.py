@@ -232,6 +232,19 @@ def test_a_syn_after_the_end(end: int, again: int) -> None:
     assert (streams.streams, streams.problems) == (2, 0)
 
 
+@pytest.mark.parametrize("end", [0, FIN, RST])
+@pytest.mark.parametrize("acknowledged", [0, 1, 16, 20])
+def test_a_syn_with_data_on_used_ports(end: int, acknowledged: int) -> None:
+    """RFC 7413: the answer may acknowledge none, a part or all of the data, which may come again."""
+    old, new, more = message(b"old"), message(b"data"), message(b"more")
+    assert len(new) == 20
+    ended = [segment(b"", 100 + len(old), end)] if end else []
+    frames = [segment(b"", 99, SYN), segment(old, 100), *ended, segment(new, 7999, SYN), back(1, 8000 + acknowledged)]
+    packets, streams = found([*frames, segment(new[acknowledged:] + more, 8000 + acknowledged)])
+    assert packets == [old, new, more]
+    assert streams.duplicate == len(new) - acknowledged
+
+
 @pytest.mark.parametrize("again", [3, 50_000, 1 << 31])
 @pytest.mark.parametrize("answered", [True, False])
 def test_a_syn_that_is_answered_or_followed(again: int, answered: bool) -> None:
