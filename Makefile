@@ -161,8 +161,8 @@ coverage: $(DONE)/test build ## which lines and branches of the kernels the test
 	$(PY) -m tests.kernel_coverage $(ARGS)
 
 .PHONY: mutants
-mutants: $(DONE)/test build ## change the package in 300 small ways, one at a time: which changes does no test notice
-	$(PY) -m tests.mutants $(ARGS)
+mutants: $(DONE)/test build ## make 300 small changes, one at a time, or 40 of one package (ROOM=mqsd): which does no test notice
+	$(PY) -m tests.mutants $(ROOM) $(ARGS)
 
 .PHONY: package
 package: $(DONE)/package build ## build sdist and wheel, install the wheel with the lowest and newest dependencies, decode

@@ -5,8 +5,9 @@ in a copy of the checkout, until a test fails. A mutant that no test kills is a 
 the change makes no difference, which an entry of ``mutants.toml`` explains. The exit status is 1 if a survivor has no
 entry.
 
-The sample depends on the seed and the sources alone, and every package has an equal share of it. Before a larger change
-of tests, ``--record FILE`` keeps the results; after it, ``--repeat FILE`` runs the mutants that were killed once more.
+The sample depends on the seed and the sources alone, and every package has an equal share of it; of packages that are
+named it has 40 mutants each, which take some minutes. Before a larger change of tests, ``--record FILE`` keeps the
+results; after it, ``--repeat FILE`` runs the mutants that were killed once more.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import tomllib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -273,6 +275,9 @@ class Tree:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         shutil.copytree(ROOT, folder, ignore=NOT_COPIED, dirs_exist_ok=True)
+        # Its pytest keeps the tests as it has rewritten and compiled them, which takes longer than to run most of them
+        collect = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider"]
+        subprocess.run(collect, cwd=folder, env={**os.environ, "PYTHONPATH": str(folder)}, capture_output=True)
 
     def survives(self, mutant: Mutant) -> bool:
         """Whether the tests pass; False for a mutant that does not compile."""
@@ -350,36 +355,50 @@ def mutants_of(path: str) -> Iterator[Mutant]:
 def report(results: Iterable[tuple[Mutant, bool]], record: Path | None) -> int:
     """Print each result; return the number of survivors that no entry of the list explains."""
     explained = {(entry["path"], entry["function"], entry["change"]) for entry in entries()}
-    kept, unexplained, total = [], 0, 0
+    kept, unexplained, begin = [], 0, time.monotonic()
+    killed: dict[str, list[bool]] = defaultdict(list)
     for mutant, survived in results:
         before, after = mutant.lines()
         missed = survived and mutant.kind() not in explained
         result = "SURVIVED" if missed else "explained" if survived else "killed"
         print(f"{result:9}  {mutant.path}\n             {before}\n             {after}", flush=True)
         kept.append({"survived": survived, "mutant": mutant})
+        killed[mutant.package].append(not survived)
         unexplained += missed
-        total += 1
         if record:
             record.write_text(json.dumps(kept, indent=1), "utf-8")
-    print(f"{total} mutants, {unexplained} survivors without an explanation")
+    for package, each in killed.items():
+        print(f"{package}: {sum(each)} of {len(each)} killed")
+    minutes = (time.monotonic() - begin) / 60
+    print(f"{len(kept)} mutants in {minutes:.1f} minutes, {unexplained} survivors without an explanation")
     return unexplained
 
 
 def main() -> int:
     """Mutate and report; the exit status."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
+    parser.add_argument("packages", nargs="*", help="packages, 40 mutants each; by default 300 of all packages")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--python", type=int, default=210, metavar="N", help="mutants of Python modules")
-    parser.add_argument("--kernels", type=int, default=90, metavar="N", help="mutants of kernels")
+    parser.add_argument("--python", type=int, metavar="N", help="of Python modules (28 of a package, 210 of all)")
+    parser.add_argument("--kernels", type=int, metavar="N", help="of kernels (12 of a package, 90 of all)")
     parser.add_argument("--only", default="", metavar="REGEX", help="of the files whose path matches")
     parser.add_argument("--all", action="store_true", help="every mutant of these files, not a sample")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--record", type=Path, metavar="FILE", help="keep the results")
     parser.add_argument("--repeat", type=Path, metavar="FILE", help="run the mutants that were killed in these results")
     chosen = parser.parse_args()
+    unknown = [name for name in chosen.packages if not list(ROOT.glob(f"msmqwire/{name}*"))]
+    if unknown:
+        parser.error(f"no such package: {', '.join(unknown)}")
+    if chosen.packages:
+        chosen.only = rf"^msmqwire/(?:{'|'.join(chosen.packages)})(?:/|\.py$).*{chosen.only}"
+    counts = (28 * len(chosen.packages), 12 * len(chosen.packages)) if chosen.packages else (210, 90)
+    python, kernel = (
+        each if given is None else given for given, each in zip((chosen.python, chosen.kernels), counts, strict=True)
+    )
     results = json.loads(chosen.repeat.read_text("utf-8")) if chosen.repeat else []
     mutants = [Mutant(*each["mutant"]) for each in results if not each["survived"]]
-    mutants = mutants or sample(chosen.seed, chosen.python, chosen.kernels, chosen.only, every=chosen.all)
+    mutants = mutants or sample(chosen.seed, python, kernel, chosen.only, every=chosen.all)
     return int(report(run_all(mutants, chosen.jobs), chosen.record) > 0)
 
 
