@@ -180,7 +180,7 @@ def test_a_message_with_hops_came_through_a_router() -> None:
         ("10.0.0.2", ["receiver"], ["received message"], 2),
         ("10.0.0.7", ["queue_manager", "router"], ["message", "forwarded message"], 1),
     ]
-    assert rows_of(found, "queue_managers", "queue_manager", "address") == [(str(FIRST), "10.0.0.1")]
+    assert rows_of(found, "queue_managers", "queue_manager", "address", "rows") == [(str(FIRST), "10.0.0.1", 1)]
 
 
 @pytest.mark.parametrize("guid", ["binary", "text"])
