@@ -431,41 +431,6 @@ def test_a_refused_put_changes_nothing(root: Path, monkeypatch: pytest.MonkeyPat
     assert lake.check(root) == []
 
 
-def test_files_are_durable_before_a_commit_names_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is on the disk when the power fails is what was synchronised: each file, and each folder down to it."""
-    from msmqwire.spark.lake import storage
-
-    durable: set[str] = set()
-    sync = storage._sync
-
-    def noted(path: str) -> None:
-        sync(path)
-        durable.add(path)
-
-    from deltalake import DeltaTable
-
-    commit = DeltaTable.create_write_transaction
-
-    def committed(self: DeltaTable, actions: list[Any], *arguments: Any, **named: Any) -> None:
-        root = self.table_uri.removeprefix("file://").rstrip("/")
-        for action in actions:
-            path = Path(root, action.path)
-            assert {str(path), *map(str, list(path.parents)[: 2 + action.path.count("/")])} <= durable
-        logs = [path for path in durable if "/accounting/_delta_log/" in path and path.endswith(".json")]
-        assert len(logs) == len(runs)
-        if root.endswith("/accounting"):
-            runs.append(root)
-        commit(self, actions, *arguments, **named)
-
-    runs: list[str] = []
-    monkeypatch.setattr(storage, "_sync", noted)
-    monkeypatch.setattr(DeltaTable, "create_write_transaction", committed)
-    for captures in (FIRST, SECOND):
-        run(tmp_path, captures)
-    # What is new, what is new again, and what replaces others
-    assert len(runs) == 3
-
-
 def test_a_log_that_names_files_elsewhere_is_refused(root: Path) -> None:
     entry = root / "topology" / "_delta_log" / f"{1:020}.json"
     name = files_of(root, "topology")[0]
