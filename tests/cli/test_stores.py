@@ -41,9 +41,10 @@ def texts(folder: Path) -> list[str]:
     return [json.loads(line)["body_text"] for line in path.read_text().splitlines()]
 
 
-@pytest.mark.parametrize(("messages", "kills"), [(300, 3), *long_cases([(3_000, 12)])])
-def test_a_receiver_that_is_killed(tmp_path: Path, messages: int, kills: int) -> None:
+@pytest.mark.long
+def test_a_receiver_that_is_killed(tmp_path: Path) -> None:
     """The sender sends again what was not acknowledged: each message is in the file once, and in order."""
+    messages, kills = 3_000, 12
     port, chance = free_port(), random.Random(messages)
     rows = b"".join(b'{"body_text": "%d"}\n' % number for number in range(messages))
     (tmp_path / "input").write_bytes(rows)
