@@ -283,16 +283,6 @@ def wait_until_an_application_has_received_it(peer: Acceptor) -> None:
     wire.read_to_end()
 
 
-@scenario("3.1.5.11", "--wait", "reach", status=3, error="message 1: nack_bad_dst_q: the destination queue",
-          rows=("nack_bad_dst_q",))  # fmt: skip
-def a_negative_answer(peer: Acceptor) -> None:
-    wire = peer.session()
-    wire.read_packet()
-    wire.ack(1)
-    wire.write(answer(wire, 1, BAD_QUEUE))
-    wire.read_to_end()
-
-
 @scenario("3.1.5.11", "--wait", "receive", "--count", "3", status=3, error="message 2: nack_q_exceed_quota",
           rows=("ack_receive", "nack_q_exceed_quota", "ack_receive"))  # fmt: skip
 def answers_before_the_acknowledgment_and_in_another_order(peer: Acceptor) -> None:
@@ -345,19 +335,6 @@ def answers_to_other_messages_answer_nothing(peer: Acceptor) -> None:
     place = other.index(wire.remote)
     other[place : place + 16] = bytes(16)
     wire.write(answer(wire, 1, REACHED, of=2), bytes(other), answer(wire, 3, 0))
-    wire.read_to_end()
-
-
-@scenario("3.1.5.8.7", "--admin-queue", r"DIRECT=TCP:127.0.0.1\private$\acks", "--recoverable",
-          error="message 1: nack_bad_dst_q", rows=("nack_bad_dst_q",))  # fmt: skip
-def a_negative_answer_that_no_option_waits_for_is_a_row(peer: Acceptor) -> None:
-    """Before it is acknowledged; the exit status is that of a command that waits for acknowledgments only."""
-    wire = peer.session()
-    wire.read_packet()
-    wire.write(answer(wire, 1, BAD_QUEUE, recoverable=True, queue=r"TCP:127.0.0.1\private$\acks"))
-    acknowledgment = wire.read(SessionAck)
-    assert acknowledgment.header[:3] == (1, 1, 1)
-    wire.write(SessionAck(SessionHeader(1, 1, 1, 1, 1)))
     wire.read_to_end()
 
 

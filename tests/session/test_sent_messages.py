@@ -155,6 +155,7 @@ def test_options_are_for_rows_without_the_column() -> None:
         (7, 60, "row"), (6, 60, "option"),
     ]  # fmt: skip
     assert one.response_queue == other.response_queue == one.destination_queue
+    assert (other.admin_queue, other.positive_arrival_ack, other.negative_receive_ack) == (None, False, False)
 
 
 # --- journal and dead letters ---
@@ -223,23 +224,6 @@ def rejected(message_class: int, *arguments: str, host: str = "127.0.0.1", **opt
         with in_thread(play):
             done = process("send", "--port", port, "--timeout", "20", *arguments, **options)
     return Done(done.returncode, done.stdout, done.stderr)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "asked", "queue"),
-    [
-        (("--wait", "reach"), (True, True, False, False), r"DIRECT=TCP:127.0.0.1\PRIVATE$\msmqwire_send"),
-        (("--wait", "receive"), (True, True, True, True), r"DIRECT=TCP:127.0.0.1\PRIVATE$\msmqwire_send"),
-        (("--admin-queue", r"a\acks"), (True, True, True, True), r"DIRECT=OS:a\acks"),
-        ((), (False, False, False, False), "None"),
-    ],
-)
-def test_the_answers_that_a_message_asks_for(arguments: tuple[str, ...], asked: tuple[bool, ...], queue: str) -> None:
-    """At a queue of the command on the session, unless another one is named; no answer comes here."""
-    (message,) = sent(1, *arguments, "--text", "x", "--timeout", "2").messages
-    reach = (message.positive_arrival_ack, message.negative_arrival_ack)
-    assert (*reach, message.positive_receive_ack, message.negative_receive_ack) == asked
-    assert str(message.admin_queue) == queue
 
 
 def test_a_rejected_message_is_a_dead_letter(tmp_path: Path) -> None:
