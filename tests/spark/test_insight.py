@@ -67,8 +67,11 @@ def rows_of(captures: list[str], columns: Mapping[str, tuple[str, ...]]) -> Iter
 
 
 @pytest.fixture(scope="module")
-def both(spark: SparkSession, captures: list[str]) -> tuple[Summary, Summary]:
-    return summarize(spark, captures), on_duckdb(captures)
+def both(spark: SparkSession, captures: list[str], request: pytest.FixtureRequest) -> tuple[Summary, Summary]:
+    """Summaries of all sections; the short run lacks the timeline, which takes as long as half of the others."""
+    is_short = request.config.getoption("markexpr") == "not long"
+    sections = {name: section for name, section in SECTIONS.items() if not is_short or name != "timeline"}
+    return summarize(spark, captures, sections=sections), on_duckdb(captures, sections)
 
 
 # The timeline has the findings of all rules, which the rules below show
