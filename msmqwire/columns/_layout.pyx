@@ -377,14 +377,16 @@ cdef uint64_t number_of(const ColumnCopy* source, const void* record) noexcept n
 
 
 cdef void store_number(const ColumnCopy* source, void* record, uint64_t number) noexcept nogil:
-    """Store a number, at most ``largest_number``, in a record whose sections can be written."""
+    """Store a number, at most ``largest_number``, in a record whose sections can be written, over another."""
     cdef uint8_t* at
+    cdef uint32_t bits
     if source.form == VALUE:
         (<uint8_t*>record)[source.place] = <uint8_t>number
         return
     at = field_of(source, record)
     if source.form == BITS:
-        store_u32(at, load_u32(at) | <uint32_t>number << source.shift)
+        bits = <uint32_t>largest_number(source) << source.shift
+        store_u32(at, (load_u32(at) & ~bits) | <uint32_t>number << source.shift)
     else:
         memcpy(at, &number, 4 if source.form == SECONDS else source.width)
 

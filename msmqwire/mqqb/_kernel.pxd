@@ -2,7 +2,7 @@
 
 from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint16_t, uint32_t
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
 from msmqwire.columns._convert cimport TextSpan
 from msmqwire.mqqb._generated cimport *
@@ -122,11 +122,21 @@ cdef inline void clear_packet(Packet* packet) noexcept nogil:
     memset(packet.list_counts, 0, sizeof(packet.list_counts))
 
 
-cdef inline void clear_draft(Draft* draft) noexcept nogil:
+cdef inline void own_sections(Draft* draft) noexcept nogil:
+    """Let the packet of a draft have the sections of the draft."""
     cdef size_t i
-    memset(draft, 0, sizeof(draft[0]))
     for i in range(<size_t>SECTION_COUNT):
         draft.packet.sections[i] = draft.sections[i]
+
+
+cdef inline void clear_draft(Draft* draft) noexcept nogil:
+    memset(draft, 0, sizeof(draft[0]))
+    own_sections(draft)
+
+
+cdef inline void copy_draft(Draft* draft, const Draft* other) noexcept nogil:
+    memcpy(draft, other, sizeof(draft[0]))
+    own_sections(draft)
 
 
 cdef inline size_t padded(size_t size) noexcept nogil:

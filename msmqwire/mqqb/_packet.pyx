@@ -10,6 +10,7 @@ from dataclasses import MISSING, fields, replace
 from inspect import Parameter, Signature
 
 from cpython.bytes cimport PyBytes_AS_STRING
+from cpython.object cimport PyObject_GenericGetAttr
 from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint32_t
 from libc.string cimport memcpy, memset
@@ -48,10 +49,10 @@ cdef set REQUIRED = {
 cdef dict GROUP_BITS = {name: MESSAGES.presence_bits[f"HAS_{name.upper()}"] for name in GROUPS}
 
 # The columns that are attributes of a packet, but for those in optional headers
-READABLE = frozenset([
+READABLE = frozenset(["sent_time_seconds", *[
     column.name for column in MESSAGES.columns
     if not any([column.name in GROUP_FIELDS[group] or hasattr(group, column.name) for group in GROUP_FIELDS])
-])
+]])
 cdef set SESSION_KEYWORDS = {name for defaults in SESSION_DEFAULTS.values() for name in defaults}
 SESSION_READABLE = tuple([column.name for column in SESSIONS.columns if column.name not in SESSION_KEYWORDS])
 
@@ -62,6 +63,18 @@ cdef object keywords(dict defaults):
         Parameter(name, Parameter.KEYWORD_ONLY, default=Parameter.empty if default is ... else default)
         for name, default in defaults.items()
     ])
+
+
+cdef Builder default_message():
+    """A message of which only the defaults that do not follow from others are given."""
+    cdef Builder builder = Builder()
+    for name, value in MESSAGE_DEFAULTS.items():
+        if name not in QUEUES and value is not None:
+            builder.put(name, value)
+    return builder
+
+
+cdef Builder DEFAULT_MESSAGE = default_message()
 
 
 cdef enum:
@@ -192,6 +205,8 @@ cdef class UserMessage(MessagePacket):
     188
     """
 
+    cdef dict groups
+
     __signature__ = keywords({**MESSAGE_DEFAULTS, "body_text": None, **dict.fromkeys(GROUPS)})
     table = MESSAGES
 
@@ -217,11 +232,12 @@ cdef class UserMessage(MessagePacket):
         for name in QUEUES:
             if name in values:
                 values[name] = format_name_of(values[name], name)
-        values = {**message_defaults(values, groups), **values}
+        builder.begin_like(DEFAULT_MESSAGE)
+        values = {**derived_defaults(values, groups), **values}
         for name, value in values.items():
-            if name not in QUEUES and value is not None:
+            if name not in QUEUES:
                 builder.put(name, value)
-        builder.put_queues(values["destination_queue"], values["admin_queue"], values["response_queue"])
+        builder.put_queues(values.get("destination_queue"), values.get("admin_queue"), values.get("response_queue"))
         for name, group in groups.items():
             if group is not None:
                 put_group(builder, name, group)
@@ -233,12 +249,24 @@ cdef class UserMessage(MessagePacket):
             changes.setdefault("body", None)
         return MessagePacket.replace(self, **changes)
 
-    def __getattr__(self, str name):
-        if name in READABLE or name == "sent_time_seconds":
+    def __getattribute__(self, str name):
+        # Not in __getattr__, which Python calls after it has made an AttributeError
+        if name in READABLE:
             return value_of(&self.header, self.owner, self.data, name, False)
         if name in GROUPS:
-            return group_of(self, GROUPS[name]) if self.header.presence & <uint32_t>GROUP_BITS[name] else None
+            return self.group(name) if self.header.presence & <uint32_t>GROUP_BITS[name] else None
+        return PyObject_GenericGetAttr(self, name)
+
+    def __getattr__(self, str name):
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    cdef object group(self, str name):
+        """An optional header that the packet has; its value cannot change, and takes long to make."""
+        if self.groups is None:
+            self.groups = {}
+        if name not in self.groups:
+            self.groups[name] = group_of(self, GROUPS[name])
+        return self.groups[name]
 
     @property
     def acknowledged(self):
@@ -246,7 +274,7 @@ cdef class UserMessage(MessagePacket):
         return group_of(self, Acknowledgment) if self.header.presence & HAS_ACKNOWLEDGED else None
 
     def _readable(self):
-        return [*READABLE, "sent_time_seconds", *GROUPS]
+        return [*READABLE, *GROUPS]
 
     def _parts(self):
         """The keywords that build it: the values that differ from their defaults."""
@@ -256,7 +284,7 @@ cdef class UserMessage(MessagePacket):
             "debug_queue": self.debug_queue,
             "privacy_level": self.privacy_level, "srmp_envelope": self.srmp_envelope,
         }
-        defaults = message_defaults(given, groups)
+        defaults = {**MESSAGE_DEFAULTS, **derived_defaults(given, groups)}
         for name, default in defaults.items():
             value = getattr(self, name)
             value = bytes(value) if isinstance(value, memoryview) else value
@@ -267,11 +295,10 @@ cdef class UserMessage(MessagePacket):
                 yield name, group
 
 
-cdef dict message_defaults(dict values, dict groups):
-    """Return the defaults of a message; some follow from its other values."""
+cdef dict derived_defaults(dict values, dict groups):
+    """Return the defaults of a message that follow from its other values."""
     destination = values.get("destination_queue")
     return {
-        **MESSAGE_DEFAULTS,
         "debug_header": bool(values.get("tracing")) or values.get("debug_queue") is not None,
         "priority": 0 if groups["transaction"] is not None else 3,
         "delivery_mode": "recoverable" if groups["transaction"] is not None else "express",
@@ -284,7 +311,7 @@ cdef dict message_defaults(dict values, dict groups):
 
 cdef object header_of(str name, object given):
     """An optional header, given as one or as a mapping of its fields."""
-    if not isinstance(given, Mapping):
+    if given is None or isinstance(given, GROUPS[name]) or not isinstance(given, Mapping):
         return given
     kind = GROUPS[name]
     if unknown := given.keys() - {*GROUP_FIELDS[kind]}:

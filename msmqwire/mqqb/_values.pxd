@@ -50,6 +50,7 @@ cdef class Builder:
     cdef list lists
     cdef bint session
 
+    cdef int begin_like(self, Builder other) except -1
     cdef int put(self, str name, object value) except -1
     cdef int put_queues(self, object destination, object admin, object response) except -1
     cdef int put_list(self, size_t queue, object names) except -1

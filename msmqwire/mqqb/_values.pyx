@@ -20,7 +20,7 @@ from msmqwire.columns._payloads cimport bytes_of
 from msmqwire.mqqb.message._bodies cimport format_and_text
 from msmqwire.mqqb._kernel cimport (
     ADMIN_QUEUE, DESTINATION_QUEUE, EXTENSION_DATA, HAS_ADMIN, HAS_DESTINATION, HAS_MULTI_QUEUE, HAS_PROPERTIES,
-    HAS_RESPONSE_CODE, LARGEST_LABEL, QUEUE_COUNT, RESPONSE_QUEUE, USER, Packet, clear_draft,
+    HAS_RESPONSE_CODE, LARGEST_LABEL, QUEUE_COUNT, RESPONSE_QUEUE, USER, Packet, clear_draft, copy_draft,
 )
 from msmqwire.mqqb.message._kernel cimport largest_message, read_message, write_message
 from msmqwire.mqqb.message._queues cimport (
@@ -176,6 +176,12 @@ cdef class Builder:
         self.session = session
         self.lists = [None] * QUEUE_COUNT
         clear_draft(&self.draft)
+
+    cdef int begin_like(self, Builder other) except -1:
+        """Begin with the values of another, which can be put anew."""
+        copy_draft(&self.draft, &other.draft)
+        self.payload[:] = other.payload
+        return 0
 
     cdef TextSpan append(self, bytes data):
         cdef TextSpan span

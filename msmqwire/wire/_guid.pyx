@@ -1,6 +1,7 @@
 """GUIDs from text, and between packet order and ``uuid.UUID``."""
 
 import sys
+from functools import lru_cache
 from uuid import UUID
 
 from libc.stddef cimport size_t
@@ -53,8 +54,14 @@ cdef size_t parse_guid(const uint8_t* text, size_t size, uint8_t* guid) noexcept
     return size
 
 
+# Packets of one capture or session name few machines and queues, and a UUID takes ten times as long as to find it
+@lru_cache(maxsize=4096)
+def remembered_guid(bytes source):
+    return UUID(bytes_le=source)
+
+
 cdef object guid_from_bytes(const uint8_t* source):
-    return UUID(bytes_le=source[:GUID_SIZE])
+    return remembered_guid(source[:GUID_SIZE])
 
 
 cdef int guid_to_bytes(object guid, str field, uint8_t* target) except -1:
