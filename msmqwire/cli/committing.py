@@ -63,6 +63,7 @@ class Committing:
                             _add(transaction, messages, make, key)
                         self._count(transaction.message_ids, transaction.skipped)
                         client.resume(transaction.queues)
+                        await asyncio.sleep(0)  # the session sends meanwhile
                 else:
                     with store.outbox.transaction(final=final) as transaction:
                         async for make, key in messages.makers():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from functools import lru_cache
 
 _LONGEST = 120
 _ESCAPED = re.compile(r"[^a-z0-9.-]")
@@ -11,6 +12,7 @@ _ESCAPED = re.compile(r"[^a-z0-9.-]")
 _DEVICES = re.compile(r"(con|prn|aux|nul|(com|lpt)[0-9])(\.|$)")
 
 
+@lru_cache(maxsize=256)
 def file_stem(text: str) -> str:
     r"""Return the name of a file, without its extension, for a text; no two texts have the same.
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     #: Makes a message from the fields that identify it, and from further ones of the session.
     Maker: TypeAlias = Callable[..., UserMessage]
 
-_LINES_AHEAD = 8  # of 64 MiB at most
+_BYTES_AHEAD = 1 << 20  # that are read while others are sent; a line of 64 MiB is read as well
 #: What a transaction gives each message, besides its TransactionHeader.
 _OF_TRANSACTION = frozenset(("priority", "delivery_mode"))
 #: What a new message has anew: its identity, its route, and the security of the captured one, which names both.
@@ -183,13 +183,19 @@ async def _lines() -> AsyncIterator[bytes]:
     from msmqwire.cli.packets import lines_of
     from msmqwire.net.host_addresses import start_thread
 
-    loop = asyncio.get_running_loop()
-    lines: asyncio.Queue[bytes | OSError] = asyncio.Queue()
-    free = threading.Semaphore(_LINES_AHEAD)
+    loop, came = asyncio.get_running_loop(), asyncio.Event()
+    lines: list[bytes | OSError] = []
+    taken = threading.Condition()
+    size = 0
 
     def put(line: bytes | OSError) -> None:
-        free.acquire()
-        loop.call_soon_threadsafe(lines.put_nowait, line)
+        nonlocal size
+        with taken:
+            taken.wait_for(lambda: size < _BYTES_AHEAD)
+            lines.append(line)
+            size += 0 if isinstance(line, OSError) else len(line)
+            if len(lines) == 1:
+                loop.call_soon_threadsafe(came.set)
 
     def read() -> None:
         with contextlib.suppress(RuntimeError):  # the loop has ended
@@ -205,9 +211,17 @@ async def _lines() -> AsyncIterator[bytes]:
     try:
         start_thread(read)
     except OSError as error:
-        lines.put_nowait(error)
-    while line := await lines.get():
-        free.release()
-        if isinstance(line, OSError):
-            raise CommandError(f"standard input: {line.strerror}")
-        yield line
+        put(error)
+    while True:
+        await came.wait()
+        came.clear()
+        with taken:
+            block, size = [*lines], 0
+            lines.clear()
+            taken.notify()
+        for line in block:
+            if isinstance(line, OSError):
+                raise CommandError(f"standard input: {line.strerror}")
+            if not line:
+                return
+            yield line

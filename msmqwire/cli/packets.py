@@ -243,7 +243,7 @@ def _message(values: dict[str, Any]) -> mqqb.UserMessage:
     _take_texts(values)
     headers = {}
     for header, kind in GROUPS.items():
-        fields = {*GROUP_FIELDS[kind]} & values.keys()
+        fields = [name for name in GROUP_FIELDS[kind] if name in values]
         if fields:
             headers[header] = _made(kind, {name: values.pop(name) for name in fields})
     return mqqb.UserMessage(**_given(values), **headers)

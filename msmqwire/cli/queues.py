@@ -77,7 +77,7 @@ class PublicQueues:
 
     def is_transactional(self, queue: FormatName | str | None) -> bool | None:
         """Return True if a queue is transactional; None if it is not known."""
-        return self._transactional.get(queue_path(self.by_path(queue)))
+        return self._transactional.get(queue_path(self.by_path(queue))) if self._transactional else None
 
 
 def chosen_queues(

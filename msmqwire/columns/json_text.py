@@ -24,7 +24,7 @@ pc: Any = pyarrow.compute
 
 # JSON must escape the controls of C0, the quotation mark and the backslash. It may escape the rest of UNPRINTABLE, and
 # so JSON lines cannot control a terminal.
-_ESCAPED = re.compile(f'[{UNPRINTABLE}"\\\\]')
+_CONTROL = re.compile(f"[{UNPRINTABLE}]")
 
 
 def of_re2(characters: str) -> str:
@@ -33,8 +33,6 @@ def of_re2(characters: str) -> str:
 
 
 _ESCAPED_RE2 = f'[{of_re2(UNPRINTABLE)}"\\\\]'
-
-
 NO_TEXT: Any = pa.scalar(None, pa.string())
 
 
@@ -61,6 +59,8 @@ def json_text(array: Array) -> Array:
             values = pc.if_else(pc.is_finite(array), values, _quoted(values))
     elif pa.types.is_boolean(kind):
         values = plain_text(array)
+    elif is_bytes(kind):
+        values = _quoted(plain_text(array))
     elif pa.types.is_nested(kind):
         values = _objects(array)
     else:
@@ -143,7 +143,11 @@ def _quoted(array: Array) -> Array:
 
 def _escaped(array: Array) -> Array:
     """Text with the escapes of JSON."""
-    return replaced(array, _ESCAPED_RE2, lambda value: _ESCAPED.sub(_escape, value))
+    if not pc.any(pc.match_substring_regex(array, _ESCAPED_RE2)).as_py():
+        return array
+    for character in '\\"':  # names of queues have backslashes
+        array = pc.replace_substring(array, character, f"\\{character}")
+    return replaced(array, f"[{of_re2(UNPRINTABLE)}]", lambda value: _CONTROL.sub(_escape, value))
 
 
 def replaced(array: Array, pattern: str, change: Callable[[str], str]) -> Array:

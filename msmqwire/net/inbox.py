@@ -80,7 +80,7 @@ class Inbox:
                 started = loop.time()
                 while await self._deliver():
                     # Sessions go on meanwhile: the more messages come, the larger is the next page
-                    await self._pause(min(2 * (loop.time() - started), _LONGEST_PAUSE))
+                    await self._pause(min(8 * (loop.time() - started), _LONGEST_PAUSE))
                     started = loop.time()
             except Exception:
                 _LOG.exception("messages could not be delivered, and stay in the store")

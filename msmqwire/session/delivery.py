@@ -10,7 +10,7 @@ from msmqwire.formatname import DirectName
 from msmqwire.session import acknowledgments
 from msmqwire.session.events import Disregarded, Event, MessageDisregarded, MessageNotAnswered, MessageReceived
 from msmqwire.session.history import MessageIDHistory
-from msmqwire.session.incoming import Changes, Incoming, Order, SequenceKey, after, order_of, sequence_key, token_of
+from msmqwire.session.incoming import Changes, Incoming, Order, SequenceKey, after, order_of, sequence_key
 from msmqwire.session.limit import MessageLimit
 from msmqwire.session.outgoing import FOREVER
 from msmqwire.wire.guids import NIL
@@ -178,7 +178,7 @@ class Delivery:
             self._disregard(message, Disregarded.NOT_RECEIVED_IN_TIME)
             self._answer_removal(message, acknowledgments.NACK_RECEIVE_TIMEOUT)
             return
-        event = MessageReceived(message, data, self._address, self._port, now, token_of(message))
+        event = MessageReceived(message, data, self._address, self._port, now)
         self._events.append(event)
         self._changes.received.append(event)
         self._received_size += len(data)

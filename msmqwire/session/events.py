@@ -84,9 +84,6 @@ class MessageReceived:
         Of the peer, as the session was given them.
     received_time : float
         Seconds since 1970, UTC.
-    token : str
-        The same when the message comes again: the source and MessageID, of a transactional message the source, the
-        queue, TxSequenceID and TxSequenceNumber.
     """
 
     message: mqqb.UserMessage
@@ -94,7 +91,18 @@ class MessageReceived:
     address: str = field(default="", compare=False)
     port: int = field(default=0, compare=False)
     received_time: float = field(default=0.0, compare=False)
-    token: str = field(default="", compare=False)
+
+    @property
+    def token(self) -> str:
+        """The same when the message comes again.
+
+        The source and MessageID, of a transactional message the source, the queue, TxSequenceID and TxSequenceNumber.
+        """
+        message, transaction = self.message, self.message.transaction
+        if transaction is None:
+            return f"{message.source_queue_manager}:{message.message_id}"
+        place = f"{transaction.tx_sequence_id}:{transaction.tx_sequence_number}"
+        return f"{message.source_queue_manager}:{message.destination_queue}:{place}"
 
     @property
     def turn(self) -> int:

@@ -66,6 +66,11 @@ class PacketReader:
                     taken, part = BASE_HEADER_SIZE - kept, rest[:0]
                     self._header += rest[at : at + taken]
                     self._size = self._packet_size()
+                    if not kept and taken < self._size <= len(rest) - at:  # the whole packet has come
+                        yield bytes(rest[at : at + self._size])
+                        at += self._size
+                        self._header.clear()
+                        continue
                 else:
                     taken = self._size - kept
                     part = rest[at : at + taken]

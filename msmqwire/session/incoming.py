@@ -10,8 +10,9 @@ import hashlib
 import secrets
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum, auto
+from functools import lru_cache
 from typing import NamedTuple, Protocol
 from uuid import UUID
 
@@ -36,8 +37,7 @@ class SequenceKey(NamedTuple):
     queue: str
 
 
-@dataclass(frozen=True, slots=True)
-class SequenceState:
+class SequenceState(NamedTuple):
     """What is kept of the messages of a key (S30).
 
     Attributes
@@ -150,6 +150,7 @@ def sequence_key(message: mqqb.UserMessage) -> SequenceKey:
     return SequenceKey(message.source_queue_manager, name_in_key(str(message.destination_queue)))
 
 
+@lru_cache(maxsize=256)
 def name_in_key(queue: str) -> str:
     """Return a format name as keys have it."""
     name = queue.upper()
@@ -159,14 +160,6 @@ def name_in_key(queue: str) -> str:
     if len(name) > _LONGEST_NAME:
         name = hashlib.sha256(name.encode("utf-16-le", "surrogatepass")).hexdigest()
     return name
-
-
-def token_of(message: mqqb.UserMessage) -> str:
-    """Return what is the same when the message comes again."""
-    source, transaction = message.source_queue_manager, message.transaction
-    if transaction is None:
-        return f"{source}:{message.message_id}"
-    return f"{source}:{message.destination_queue}:{transaction.tx_sequence_id}:{transaction.tx_sequence_number}"
 
 
 def order_of(state: SequenceState | None, transaction: mqqb.TransactionHeader, *, is_durable: bool) -> Order:
@@ -196,7 +189,7 @@ def after(
     gap = state.gap
     if order is Order.GAP:
         gap = transaction.tx_sequence_id, transaction.previous_tx_sequence_number
-    return replace(state, rejects=state.rejects + 1, gap=gap)
+    return state._replace(rejects=state.rejects + 1, gap=gap)
 
 
 @dataclass

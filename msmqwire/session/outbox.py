@@ -13,6 +13,7 @@ import sqlite3
 import struct
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 from uuid import UUID
 
@@ -166,10 +167,18 @@ class OutgoingTransaction:
         self._now = now
         self._final = final
         self._sequences: dict[str, SequenceRow] = {}
-        self._last: tuple[str, int, bytearray, int] | None = None
+        self._rows: list[tuple[Any, ...]] = []  # not inserted yet
+        self._keys: dict[tuple[str, str], int] = {}  # of these rows
         self._lifetime: dict[str, int] = {}
         last = "SELECT transaction_id FROM meta"
         self._transaction_id = database.execute(last).fetchone()[0] % (_TRANSACTION_IDS - 1) + 1
+        self._header = mqqb.TransactionHeader(
+            tx_sequence_id=int.from_bytes(_MARK, "little"),
+            tx_sequence_number=_LARGEST_NUMBER,
+            first_message=True,
+            final_ack_required=final,
+            transaction_id=self._transaction_id,
+        )
         self.message_ids: list[int] = []
         self.skipped: list[Outcome] = []
 
@@ -192,12 +201,14 @@ class OutgoingTransaction:
         packet = bytearray(mqqb.encode(message))
         name = str(message.destination_queue)
         queue = name_in_key(name)
-        if key is not None and (known := self._outbox.find_key(queue, key)) is not None:
+        if key is not None and (known := self._known(queue, key)) is not None:
             self.skipped.append(known)
             return False
         # Of all messages of a transaction (S53)
         self._lifetime = {"time_to_reach_queue": message.time_to_reach_queue}
         sequence = self._sequences.get(queue) or self._outbox.open_sequence(queue, name, message.queue_manager_address)
+        if len(self._rows) >= _PAGE:
+            self._insert()
         message_id = self._outbox.store.message_ids.take()
         packet[MESSAGE_ID] = _U32.pack(message_id)
         place_at = packet.index(_MARK)
@@ -209,17 +220,25 @@ class OutgoingTransaction:
             | _DEAD_LETTER * message.negative_source_journaling
             | _FINAL * self._final
         )
-        self._database.execute(
-            "INSERT INTO outgoing VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                *(queue.encode(*_TEXT), sequence.next_number, message_id, key, self._now, expires, deadline, flags),
-                *(previous_at, packet),
-            ),
-        )
+        place = queue.encode(*_TEXT), sequence.next_number, message_id
+        self._rows.append((*place, key, self._now, expires, deadline, flags, previous_at, packet))
+        if key is not None:
+            self._keys[queue, key] = message_id
         self._sequences[queue] = sequence._replace(next_number=sequence.next_number + 1)
-        self._last = queue, sequence.next_number, packet, previous_at
+        if not self.message_ids:
+            self._header = replace(self._header, first_message=False)
         self.message_ids.append(message_id)
         return True
+
+    def _known(self, queue: str, key: str) -> Outcome | None:
+        if (message_id := self._keys.get((queue, key))) is not None:
+            return Outcome(message_id, 0, b"")
+        return self._outbox.find_key(queue, key)
+
+    def _insert(self) -> None:
+        self._database.executemany("INSERT INTO outgoing VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", self._rows)
+        self._rows.clear()
+        self._keys.clear()
 
     @property
     def queues(self) -> list[str]:
@@ -228,12 +247,11 @@ class OutgoingTransaction:
 
     def finish(self) -> None:
         """Mark the last message (LM), and write the numbers that were given."""
-        if self._last is None:
+        if not self._rows:
             return
-        queue, number, packet, previous_at = self._last
+        *_, previous_at, packet = self._rows[-1]
         packet[previous_at - _FLAGS_BEFORE] |= _LAST_MESSAGE
-        change = "UPDATE outgoing SET packet = ? WHERE queue = ? AND number = ?"
-        self._database.execute(change, (packet, queue.encode(*_TEXT), number))
+        self._insert()
         self._database.execute("UPDATE meta SET transaction_id = ?", (self._transaction_id,))
         self._database.executemany(
             "UPDATE sequence SET next_number = ? WHERE queue = ?",
@@ -248,14 +266,7 @@ class OutgoingTransaction:
             "sent_time": self._now,
             "delivery_mode": "recoverable",
             "priority": 0,
-            "transaction": mqqb.TransactionHeader(
-                tx_sequence_id=int.from_bytes(_MARK, "little"),
-                tx_sequence_number=_LARGEST_NUMBER,
-                previous_tx_sequence_number=0,
-                first_message=not self.message_ids,
-                final_ack_required=self._final,
-                transaction_id=self._transaction_id,
-            ),
+            "transaction": self._header,
             **self._lifetime,
         }
 
@@ -349,19 +360,23 @@ class Outbox:
 
     def page(self, queue: str, after: int) -> list[OutgoingRow]:
         """Return a page of the messages of a queue that are not acknowledged, after a number."""
-        page, size = [], 0
+        page: list[OutgoingRow] = []
+        size, place = 0, (queue.encode(*_TEXT), after)
         with self.store.errors():
+            (previous,) = self.store.database.execute(
+                "SELECT ifnull(max(number), (SELECT last_ack FROM sequence WHERE queue = ?1)) FROM outgoing "
+                "WHERE queue = ?1 AND number <= ?2",
+                place,
+            ).fetchone()
             rows = self.store.database.execute(
-                "SELECT number, ifnull((SELECT max(number) FROM outgoing AS earlier "
-                "WHERE earlier.queue = each.queue AND earlier.number < each.number), "
-                "(SELECT last_ack FROM sequence WHERE queue = each.queue)), "
-                "message_id, previous_at, expires, packet FROM outgoing AS each "
+                "SELECT number, message_id, previous_at, expires, packet FROM outgoing "
                 "WHERE queue = ? AND number > ? ORDER BY number LIMIT ?",
-                (queue.encode(*_TEXT), after, _PAGE),
+                (*place, _PAGE),
             )
-            for row in map(OutgoingRow._make, rows):
-                page.append(row)
-                size += len(row.packet)
+            for number, *row in rows:
+                page.append(OutgoingRow(number, previous, *row))
+                previous = number
+                size += len(page[-1].packet)
                 if size >= _MOST_BYTES:
                     break
             rows.close()

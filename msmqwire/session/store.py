@@ -23,7 +23,7 @@ from msmqwire.errors import StoreError
 from msmqwire.session.events import MessageReceived
 from msmqwire.session.framing import MESSAGE_ID, SOURCE_QUEUE_MANAGER
 from msmqwire.session.history import MOST_REMEMBERED, MessageIDHistory
-from msmqwire.session.incoming import Changes, SequenceKey, SequenceState, name_in_key, sequence_key, token_of
+from msmqwire.session.incoming import Changes, SequenceKey, SequenceState, name_in_key, sequence_key
 from msmqwire.session.outbox import OUTBOX_SCHEMA, Outbox, Outcome, id_column, renumber
 from msmqwire.session.outgoing import LARGEST_ORDINAL, MessageIDs, OutgoingMessageTable
 from msmqwire.session.settings import LARGEST_PACKET
@@ -382,7 +382,7 @@ class Store:
             for row, queue_manager, packet, address, port, received_time in found:
                 message = mqqb.decode(packet, strict=True, transport="tcp")
                 assert isinstance(message, mqqb.UserMessage)
-                received = MessageReceived(message, packet, address, port, received_time, token_of(message))
+                received = MessageReceived(message, packet, address, port, received_time)
                 page.append(InboxMessage(row, UUID(bytes=queue_manager), received))
                 size += len(packet)
                 if size >= _MOST_BYTES:
