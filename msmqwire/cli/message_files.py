@@ -11,9 +11,8 @@ from typing import IO, TYPE_CHECKING, Any
 
 from msmqwire.cli import signals
 from msmqwire.cli.console import CommandError, OutputErrors, say
-from msmqwire.cli.formats import write_table
 from msmqwire.cli.queues import PublicQueues, queue_stem
-from msmqwire.cli.target import OPEN_FILE, Sink, make_folder, standard_output, sync_folder
+from msmqwire.cli.target import OPEN_FILE, make_folder, standard_output, sync_folder
 
 if TYPE_CHECKING:
     from msmqwire.session import MessageReceived, Store
@@ -180,10 +179,9 @@ class MessageOutput:
 
 
 def _lines(received: Sequence[MessageReceived]) -> bytes:
-    lines = io.BytesIO()
-    batch = rows_of(received)
-    write_table("json", Sink(lines, "rows"), batch.schema, [batch])
-    return lines.getvalue()
+    from msmqwire.cli.formats.json_lines import json_lines
+
+    return bytes(json_lines(rows_of(received)))
 
 
 def write_at_once(file: IO[bytes], data: bytes) -> None:

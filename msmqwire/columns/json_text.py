@@ -65,15 +65,21 @@ def json_text(array: Array) -> Array:
         values = _objects(array)
     else:
         values = _quoted(_escaped(plain_text(array)))
-    return pc.fill_null(values, "null")
+    return pc.fill_null(values, "null") if array.null_count else values
 
 
 def json_rows(names: Sequence[str], columns: Sequence[Array], start: str = "{", end: str = "}") -> Array:
     """The rows of columns as JSON objects, in a string array; ``start`` may have members already."""
     parts: list[Array | str] = []
-    for name, column in zip(names, columns, strict=True):
-        parts += [("," if parts else start) + f"{json.dumps(name)}:", json_text(column)]
-    return joined(*parts, end)
+    text = start  # between two parts
+    for number, (name, column) in enumerate(zip(names, columns, strict=True)):
+        text += f"{',' if number else ''}{json.dumps(name)}:"
+        if column.null_count == len(column):  # as most of the columns of a table of messages
+            text += "null"
+        else:
+            parts += [text, json_text(column)]
+            text = ""
+    return joined(*parts, text + end) if parts else pa.repeat(text + end, len(columns[0]))
 
 
 def json_objects(batch: Batch) -> list[dict[str, Any]]:

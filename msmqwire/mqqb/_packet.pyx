@@ -214,8 +214,8 @@ cdef class UserMessage(MessagePacket):
         cdef Builder builder = Builder()
         groups = {name: header_of(name, values.pop(name, None)) for name in GROUPS}
         text = values.pop("body_text", None)
-        unknown = values.keys() - MESSAGE_DEFAULTS.keys()
-        if unknown:
+        if not MESSAGE_DEFAULTS.keys() >= values.keys():
+            unknown = values.keys() - MESSAGE_DEFAULTS.keys()
             like = meant(similar(min(unknown), [*MESSAGE_DEFAULTS, *GROUPS, "body_text"]))
             raise TypeError(f"UserMessage has no {', '.join(map(repr, sorted(unknown)))}{like}")
         values = {name: value for name, value in values.items() if value is not None}
@@ -235,7 +235,7 @@ cdef class UserMessage(MessagePacket):
         builder.begin_like(DEFAULT_MESSAGE)
         values = {**derived_defaults(values, groups), **values}
         for name, value in values.items():
-            if name not in QUEUES:
+            if name not in QUEUES and value is not MESSAGE_DEFAULTS[name]:
                 builder.put(name, value)
         builder.put_queues(values.get("destination_queue"), values.get("admin_queue"), values.get("response_queue"))
         for name, group in groups.items():

@@ -65,6 +65,7 @@ cdef dict MESSAGE_PLACES = {
 MESSAGE_PLACES["sent_time_seconds"] = ValuePlace(MESSAGES.select(["sent_time"])[0], MESSAGE_LAYOUT, UINT32)
 cdef dict SESSION_PLACES = {column.name: ValuePlace(column, SESSION_LAYOUT) for column in SESSIONS.columns}
 
+cdef object NUMPY_BOOL = np.bool_
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 cdef object SECOND = timedelta(seconds=1)
 OF_BODY = ("body_format", "body_text")
@@ -351,7 +352,7 @@ cdef uint64_t encodable_number(str name, object type_, object value, uint64_t la
             raise EncodeError(name, f"{value!r} has no time zone")
         value = (value - EPOCH) // SECOND
     try:
-        number = index(bool(value) if isinstance(value, np.bool_) else value)
+        number = index(bool(value) if isinstance(value, NUMPY_BOOL) else value)
     except TypeError:
         number = -1
     if not 0 <= number <= largest:

@@ -298,6 +298,7 @@ class Store:
         known = [self.get(key) is not None for key in changes.sequences]
         received = sorted(changes.received, key=attrgetter("turn"))
         places = [_place_of(each.message) for each in received]
+        queue_manager_column = queue_manager.bytes
         delivered = {place[:2] for place in places}
         with self.transaction() as database:
             database.executemany(
@@ -314,7 +315,7 @@ class Store:
                 "INSERT INTO inbox(source, queue, sequence_id, number, queue_manager, address, port, received_time, "
                 "packet) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (
-                    (*place, queue_manager.bytes, *_origin_of(each))
+                    (*place, queue_manager_column, *_origin_of(each))
                     for place, each in zip(places, received, strict=True)
                 ),
             )

@@ -60,6 +60,11 @@ def remembered_guid(bytes source):
     return UUID(bytes_le=source)
 
 
+@lru_cache(maxsize=4096)
+def remembered_bytes(guid):
+    return guid.bytes_le
+
+
 cdef object guid_from_bytes(const uint8_t* source):
     return remembered_guid(source[:GUID_SIZE])
 
@@ -70,6 +75,6 @@ cdef int guid_to_bytes(object guid, str field, uint8_t* target) except -1:
     found = guid_of(guid) if isinstance(guid, str) else guid
     if not isinstance(found, UUID):
         raise EncodeError(field, f"{guid!r} must be a uuid.UUID or text such as '557358d1-9150-9595-4997-b6e611ea26c6'")
-    packed = found.bytes_le
+    packed = remembered_bytes(found)
     memcpy(target, <const uint8_t*>packed, GUID_SIZE)
     return 0

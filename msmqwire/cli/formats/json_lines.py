@@ -22,4 +22,9 @@ class Writer(LineWriter):
         self._start = f'{{"table":{json.dumps(table)},' if table else "{"
 
     def _lines(self, batch: pa.RecordBatch) -> memoryview:
-        return utf8_of(json_rows(batch.schema.names, batch.columns, self._start, "}\n"))
+        return json_lines(batch, self._start)
+
+
+def json_lines(batch: pa.RecordBatch, start: str = "{") -> memoryview:
+    """Return the rows of a batch, each an object after ``start`` and a line."""
+    return utf8_of(json_rows(batch.schema.names, batch.columns, start, "}\n"))
