@@ -361,25 +361,33 @@ class Outbox:
     def page(self, queue: str, after: int) -> list[OutgoingRow]:
         """Return a page of the messages of a queue that are not acknowledged, after a number."""
         page: list[OutgoingRow] = []
-        size, place = 0, (queue.encode(*_TEXT), after)
+        place = queue.encode(*_TEXT), after
         with self.store.errors():
             (previous,) = self.store.database.execute(
                 "SELECT ifnull(max(number), (SELECT last_ack FROM sequence WHERE queue = ?1)) FROM outgoing "
                 "WHERE queue = ?1 AND number <= ?2",
                 place,
             ).fetchone()
-            rows = self.store.database.execute(
+            rows = self._page_of(
                 "SELECT number, message_id, previous_at, expires, packet FROM outgoing "
                 "WHERE queue = ? AND number > ? ORDER BY number LIMIT ?",
                 (*place, _PAGE),
             )
-            for number, *row in rows:
-                page.append(OutgoingRow(number, previous, *row))
-                previous = number
-                size += len(page[-1].packet)
-                if size >= _MOST_BYTES:
-                    break
-            rows.close()
+        for number, *row in rows:
+            page.append(OutgoingRow(number, previous, *row))
+            previous = number
+        return page
+
+    def _page_of(self, select: str, parameters: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+        """Return the first rows, whose packets are their last columns and have few bytes together."""
+        page, size = [], 0
+        rows = self.store.database.execute(select, parameters)
+        for row in rows:
+            page.append(row)
+            size += len(row[-1])
+            if size >= _MOST_BYTES:
+                break
+        rows.close()
         return page
 
     def has_messages(self, queue: str, *, final: bool = False) -> bool:
@@ -501,28 +509,26 @@ class Outbox:
         name = queue.decode(*_TEXT)
         self.removed[name] = min(self.removed.get(name, number), number)
 
-    def next_expiry(self) -> int | None:
-        """Return when the first lifetime of a message is over, in seconds since 1970."""
-        with self.store.errors():
-            found: int | None = self.store.database.execute(
-                "SELECT min(expires) FROM (SELECT min(expires) AS expires FROM outgoing UNION ALL "
-                "SELECT min(deadline) FROM awaiting)"
-            ).fetchone()[0]
-        return found
-
-    def expire(self, sent: Callable[[str, int], bool]) -> None:
-        """Remove messages whose time is over (S50, S51).
+    def expire(self, sent: Callable[[str, int], bool]) -> bool:
+        """Remove a page of messages whose time is over (S50, S51); False if there are none.
 
         ``sent`` says whether this process has sent the message of a queue with a number: it may have been accepted.
         """
-        now = int(self.store.wall_clock())
+        limits = int(self.store.wall_clock()), _PAGE
         outcomes: list[Outcome] = []
-        with self.store.transaction() as database:
-            for queue, number, message_id, key, sent_time, expires, flags, packet in database.execute(
+        with self.store.errors():
+            unacknowledged = self._page_of(
                 "SELECT queue, number, message_id, key, sent_time, expires, flags, packet FROM outgoing "
-                "WHERE expires < ?",
-                (now,),
-            ).fetchall():
+                "WHERE expires < ? LIMIT ?",
+                limits,
+            )
+            unfinished = self._page_of(
+                "SELECT message_id, queue, key, flags, packet FROM awaiting WHERE deadline < ? LIMIT ?", limits
+            )
+        if not unacknowledged and not unfinished:
+            return False
+        with self.store.transaction() as database:
+            for queue, number, message_id, key, sent_time, expires, flags, packet in unacknowledged:
                 name = queue.decode(*_TEXT)
                 # What an earlier process may have sent counts as sent (S50)
                 if flags and (message_id <= self._earlier or sent(name, number)):
@@ -535,12 +541,11 @@ class Outbox:
                     self._note_removed(queue, number)
                 else:
                     outcomes.append(self._finish(message_id, NACK_REACH_QUEUE_TIMEOUT, queue, key, flags, packet))
-            for message_id, queue, key, flags, packet in database.execute(
-                "SELECT message_id, queue, key, flags, packet FROM awaiting WHERE deadline < ?", (now,)
-            ).fetchall():
+            for message_id, queue, key, flags, packet in unfinished:
                 outcomes.append(self._finish(message_id, NACK_REACH_QUEUE_TIMEOUT, queue, key, flags, packet))
         self.outcomes += outcomes
         self.version += 1
+        return True
 
     # --- For people ---
 

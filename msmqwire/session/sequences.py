@@ -284,15 +284,16 @@ class OutgoingSequences:
         for each in self._sequences.values():
             position = each.next_message(now)
             if position is None and each.has_expired_message:
-                self.expire(now)
+                self._expire(now)
                 position = each.next_message(now)
             if position is not None:
                 return position
         return None
 
-    def expire(self, now: float) -> None:
-        """Remove messages whose time is over."""
-        self.outbox.expire(self._was_sent)
+    def _expire(self, now: float) -> None:
+        """Remove a page of messages whose time is over; the next page follows at once."""
+        has_found = self.outbox.expire(self._was_sent)
+        self._sweep_at = now + (0 if has_found else _SWEEP)
         self.refresh(now)
 
     def _was_sent(self, queue: str, number: int) -> bool:
@@ -312,7 +313,4 @@ class OutgoingSequences:
             if each.deadline is not None and each.deadline <= now:
                 each.handle(SequenceEvent.RESEND_EXPIRED, now)
         if self._sweep_at is not None and self._sweep_at <= now:
-            self._sweep_at = now + _SWEEP
-            expiry = self.outbox.next_expiry()
-            if expiry is not None and expiry < int(self.outbox.store.wall_clock()):
-                self.expire(now)
+            self._expire(now)

@@ -14,7 +14,7 @@ import pytest
 
 from msmqwire import mqqb
 from msmqwire.errors import StoreError
-from msmqwire.session import OutgoingSequences, Store
+from msmqwire.session import MessageFinished, OutgoingSequences, Store
 from msmqwire.session.outbox import renumber
 from msmqwire.session.sequences import (
     RESEND_INTERVALS,
@@ -318,6 +318,26 @@ def test_messages_that_expire_before_they_are_sent(tmp_path: Path, expired: int)
     assert sender.finished == [(ids[expired - 1], REACH_QUEUE_TIMEOUT)]
     assert [each.message_class for each, _ in sender.store.outbox.finished(dead_letters=True)] == [REACH_QUEUE_TIMEOUT]
     assert sender.store.outbox.purge(dead_letters=True) == 1
+
+
+@pytest.mark.parametrize("body", [b"", bytes(1 << 20)])
+def test_expired_messages_are_removed_a_page_at_a_time(tmp_path: Path, body: bytes) -> None:
+    """S50: a page has at most 256 messages, and about 4 MiB."""
+    sender = Sender(tmp_path)
+    count, page = (600, 256) if not body else (10, 4)
+    ids = sender.commit(*range(count), time_to_reach_queue=5, negative_source_journaling=True, body=body)
+    (kept,) = sender.commit(count, time_to_reach_queue=1000)
+    sender.wall += 6
+    sizes = []
+    while sender.store.outbox.counts()[0] > 1:
+        due = sender.session.next_deadline()
+        assert due is not None
+        found = sender.session.handle_deadline(max(due, sender.end.now))
+        sender.end.events += found
+        sizes.append(sum(isinstance(each, MessageFinished) for each in found))
+    assert sizes == [page, page, count - 2 * page]
+    assert sorted(sender.finished) == [(each, REACH_QUEUE_TIMEOUT) for each in ids]
+    assert [each.message_id for each in sender.connect()] == [kept]
 
 
 @pytest.mark.parametrize("becomes_known", [True, False])
