@@ -78,7 +78,14 @@ class RowMessages(OneMessage):
     """
 
     def __init__(self, options: argparse.Namespace, address: Mapping[str, Any], properties: Mapping[str, Any]) -> None:
+        from msmqwire.mqqb.groups import GROUP_FIELDS, SecurityHeader, SessionHeader, TransactionHeader
+
         super().__init__(properties, 0)
+        self._dropped = {*GROUP_FIELDS[SessionHeader]}
+        if options.transactional:
+            self._dropped |= {*GROUP_FIELDS[TransactionHeader], *_OF_TRANSACTION}
+        if not options.as_captured:
+            self._dropped |= {*GROUP_FIELDS[SecurityHeader], *_OF_CAPTURE}
         self._options = options
         self._address = address
         self._number = 0
@@ -136,14 +143,8 @@ class RowMessages(OneMessage):
             The row is no message, or EncodeError: it cannot be written.
         """
         from msmqwire.cli.packets import message_of
-        from msmqwire.mqqb.groups import GROUP_FIELDS, SecurityHeader, SessionHeader, TransactionHeader
 
-        dropped = {*GROUP_FIELDS[SessionHeader]}
-        if self._options.transactional:
-            dropped |= {*GROUP_FIELDS[TransactionHeader], *_OF_TRANSACTION}
-        if not self._options.as_captured:
-            dropped |= {*GROUP_FIELDS[SecurityHeader], *_OF_CAPTURE}
-        kept = {name: value for name, value in row.items() if value is not None and name not in dropped}
+        kept = {name: value for name, value in row.items() if value is not None and name not in self._dropped}
         if self._options.as_captured:
             fields = {name: value for name, value in self._address.items() if "destination_queue" not in kept}
         else:

@@ -43,6 +43,7 @@ _NAMES = [
     for each in mqqb.MESSAGES.columns
     if (each.type.item if isinstance(each.type, ListOf) else each.type) == FORMAT_NAME
 ]
+_HEADER_OF = {name: header for header, kind in GROUPS.items() for name in GROUP_FIELDS[kind]}
 _VALUE_MEMBERS = ("int", "text", "guid", "bytes", "ints", "guids", "texts")
 
 
@@ -241,12 +242,11 @@ def _arguments_of(kind: type) -> dict[str, bool]:
 def _message(values: dict[str, Any]) -> mqqb.UserMessage:
     """Return a message; it has an optional header if the row has columns of that header."""
     _take_texts(values)
-    headers = {}
-    for header, kind in GROUPS.items():
-        fields = [name for name in GROUP_FIELDS[kind] if name in values]
-        if fields:
-            headers[header] = _made(kind, {name: values.pop(name) for name in fields})
-    return mqqb.UserMessage(**_given(values), **headers)
+    headers: dict[str, dict[str, Any]] = {}
+    for name in values.keys() & _HEADER_OF.keys():
+        headers.setdefault(_HEADER_OF[name], {})[name] = values.pop(name)
+    made = {header: _made(GROUPS[header], fields) for header, fields in headers.items()}
+    return mqqb.UserMessage(**_given(values), **made)
 
 
 def _take_texts(values: dict[str, Any]) -> None:
