@@ -22,13 +22,14 @@ KEY = SequenceKey(OTHER, "DIRECT=OS:HOST\\PRIVATE$\\ORDERS")
 LATE = (0xFFFFFFFF << 32) | 5  # a TxSequenceID of 2106
 
 
-def received(message_id: int, priority: int = 3) -> MessageReceived:
+def received(message_id: int, priority: int = 3, body: bytes = b"") -> MessageReceived:
     message = mqqb.UserMessage(
         destination_queue="DIRECT=OS:host\\private$\\orders",
         source_queue_manager=OTHER,
         message_id=message_id,
         priority=priority,
         sent_time=1,
+        body=body,
     )
     packet = mqqb.encode(message)
     decoded = mqqb.decode(packet)
@@ -125,6 +126,52 @@ def test_the_inbox_keeps_its_order(tmp_path: Path) -> None:
         assert [each.received.message.message_id for each in store.inbox(page[1].row, 1)] == [3]
         store.remove(page[:3])
         assert store.waiting == 1
+
+
+@pytest.mark.parametrize(("count", "size", "page"), [(1025, 0, 1024), (6, 1 << 20, 4)])
+def test_a_page_of_the_inbox(tmp_path: Path, count: int, size: int, page: int) -> None:
+    """Memory is bounded: at most 1,024 messages, and no more after 4 MiB."""
+    with Store(tmp_path) as store:
+        store.commit(Changes(received=[received(number + 1, body=bytes(size)) for number in range(count)]), OTHER)
+        first = store.inbox()
+        assert len(first) == page
+        assert [each.row for each in store.inbox(first[-1].row)] == [*range(page + 1, count + 1)]
+
+
+def test_a_page_of_answers(tmp_path: Path) -> None:
+    """At most 100; those that the peer has are left out of the next one, and removed by the next transaction."""
+    answer = mqqb.UserMessage(destination_queue="DIRECT=TCP:192.0.2.1\\private$\\a")
+    with Store(tmp_path) as store:
+        store.remove((), [(OTHER, answer)] * 103)
+        store.remove((), [(OWN, answer)])
+        assert [row for row, _ in store.answers(OTHER, 0)] == [*range(1, 101)]
+        store.answered(range(1, 100))
+        assert [row for row, _ in store.answers(OTHER, 0)] == [100, 101, 102, 103]
+        assert [row for row, _ in store.answers(OTHER, 102)] == [103]
+        assert store.answers(OTHER, 103) == []
+        assert store.answers(KEY.source, 103) == []
+        assert store.unanswered == 5
+        assert store.database.execute("SELECT count(*) FROM answer").fetchone() == (104,)
+        store.remove(())
+        assert store.database.execute("SELECT count(*) FROM answer").fetchone() == (5,)
+        store.answered([100])
+    with Store(tmp_path) as store:
+        assert store.unanswered == 4
+        assert [row for row, _ in store.answers(OWN, 0)] == [104]
+
+
+def test_what_the_quota_counts(tmp_path: Path) -> None:
+    """The packets of the inbox, also of an earlier process; a message that fills it is accepted."""
+    size = len(received(1).packet)
+    with Store(tmp_path) as store:
+        store.commit(Changes(received=[received(1), received(2)]), OTHER)
+        assert store.has_room(1 << 60)
+    with Store(tmp_path, quota=3 * size) as store:
+        assert [store.has_room(each) for each in (size, size + 1)] == [True, False]
+        store.commit(Changes(received=[received(3)]), OTHER)
+        assert [store.has_room(each) for each in (0, 1)] == [True, False]
+        store.remove(store.inbox()[:2])
+        assert [store.has_room(each) for each in (2 * size, 2 * size + 1)] == [True, False]
 
 
 def test_history(tmp_path: Path) -> None:
