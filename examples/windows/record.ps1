@@ -1,3 +1,6 @@
+#Requires -Version 5.1
+#Requires -PSEdition Desktop
+#Requires -RunAsAdministrator
 <#
 .SYNOPSIS
     Records how a queue manager of Windows and msmqwire exchange messages, in one folder.
@@ -62,7 +65,10 @@ function New-Queue([string] $Path, [bool] $IsTransactional) {
     if ([Messaging.MessageQueue]::Exists($Path)) {
         [Messaging.MessageQueue]::Delete($Path)
     }
-    [Messaging.MessageQueue]::Create($Path, $IsTransactional) | Out-Null
+    $queue = [Messaging.MessageQueue]::Create($Path, $IsTransactional)
+    # Messages of msmqwire name no user: Windows takes them for those of ANONYMOUS LOGON, whose name depends on its language
+    $anonymous = [Security.Principal.SecurityIdentifier]::new('S-1-5-7').Translate([Security.Principal.NTAccount]).Value
+    $queue.SetPermissions($anonymous, [Messaging.MessageQueueAccessRights]::WriteMessage)
 }
 
 function New-Formatter([string] $Name) {
@@ -130,6 +136,9 @@ $etl = Join-Path $Folder 'capture.etl'
 pktmon filter remove | Out-Null
 pktmon filter add msmqwire -p 1801 | Out-Null
 pktmon start --capture --comp nics --pkt-size 0 --file-name $etl | Out-Null
+if ($LASTEXITCODE -ne 0) {
+    throw "pktmon cannot start a capture: exit status $LASTEXITCODE"
+}
 try {
     # Each form: express, recoverable and transactional by each formatter, with acknowledgments, and to a missing queue
     $sent = @(
