@@ -8,8 +8,8 @@ import pytest
 
 from msmqwire.errors import DecodeError
 from msmqwire.session.framing import PacketReader
-from tests.reference.mqqb_session_packets import ConnectionParameters, SessionHeader
-from tests.session.peers import acknowledgment, incoming
+from tests.reference.mqqb_session_packets import ConnectionParameters, SessionHeader, UserMessage
+from tests.session.peers import PEER, acknowledgment, incoming
 
 PACKETS = [
     ConnectionParameters().pack(),
@@ -32,6 +32,16 @@ def test_packets_divided_anywhere(seed: int) -> None:
         data = data[size:]
     assert found == PACKETS
     assert len(reader) == 0
+
+
+@pytest.mark.parametrize("first", [1, 16, 17, 26, 65551, 65552, 65553, 131100])
+def test_a_large_packet_in_large_parts(first: int) -> None:
+    reader = PacketReader(4 << 20)
+    packet = UserMessage(PEER.bytes_le, 1, bytes(range(251)) * 1000).pack()
+    assert list(reader.feed(packet[:first])) == []
+    assert list(reader.feed(packet[first:-3])) == []
+    assert len(reader) == len(packet) - 3
+    assert list(reader.feed(packet[-3:] + PACKETS[0])) == [packet, PACKETS[0]]
 
 
 def test_session_header_after_packet_size_belongs_to_the_packet() -> None:

@@ -44,6 +44,18 @@ def test_cleanup_timer() -> None:
     assert not is_duplicate(history, incoming(1), 11.0)
 
 
+def test_messages_of_an_earlier_process() -> None:
+    """They are known until the timer expires first."""
+    history = MessageIDHistory(cleanup_timeout=10.0)
+    history.remember(PEER.bytes_le + (1).to_bytes(4, "little"), "192.0.2.1")
+    assert history.first_address(incoming(2), 0.0) is None
+    assert history.first_address(incoming(3), 9.9) is None
+    assert len(history) == 3
+    assert history.first_address(incoming(4), 10.0) is None
+    assert len(history) == 3
+    assert not is_duplicate(history, incoming(1), 10.0)
+
+
 def test_forget() -> None:
     history = MessageIDHistory()
     is_duplicate(history, incoming(1), 0.0)
