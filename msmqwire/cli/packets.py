@@ -85,7 +85,7 @@ def row_of(line: bytes) -> dict[str, Any]:
     if len(line) > LONGEST_ROW:
         raise ValueError(f"it has more than {LONGEST_ROW:,} bytes")
     try:
-        row = json.loads(line)
+        row = json.loads(line.decode("utf-8-sig", "surrogatepass"))  # json would look for its encoding in each line
     except UnicodeDecodeError:
         raise ValueError("expected JSON lines in UTF-8") from None
     except RecursionError:

@@ -168,7 +168,7 @@ class OutgoingTransaction:
         self._final = final
         self._sequences: dict[str, SequenceRow] = {}
         self._rows: list[tuple[Any, ...]] = []  # not inserted yet
-        self._keys: dict[tuple[str, str], int] = {}  # of these rows
+        self._keys: dict[tuple[str, str], Outcome] = {}  # those are not in the database before their rows
         self._lifetime: dict[str, int] = {}
         last = "SELECT transaction_id FROM meta"
         self._transaction_id = database.execute(last).fetchone()[0] % (_TRANSACTION_IDS - 1) + 1
@@ -201,7 +201,7 @@ class OutgoingTransaction:
         packet = bytearray(mqqb.encode(message))
         name = str(message.destination_queue)
         queue = name_in_key(name)
-        if key is not None and (known := self._known(queue, key)) is not None:
+        if key is not None and (known := self._keys.get((queue, key)) or self._outbox.find_key(queue, key)):
             self.skipped.append(known)
             return False
         # Of all messages of a transaction (S53)
@@ -223,22 +223,16 @@ class OutgoingTransaction:
         place = queue.encode(*_TEXT), sequence.next_number, message_id
         self._rows.append((*place, key, self._now, expires, deadline, flags, previous_at, packet))
         if key is not None:
-            self._keys[queue, key] = message_id
+            self._keys[queue, key] = Outcome(message_id, 0, b"")
         self._sequences[queue] = sequence._replace(next_number=sequence.next_number + 1)
         if not self.message_ids:
             self._header = replace(self._header, first_message=False)
         self.message_ids.append(message_id)
         return True
 
-    def _known(self, queue: str, key: str) -> Outcome | None:
-        if (message_id := self._keys.get((queue, key))) is not None:
-            return Outcome(message_id, 0, b"")
-        return self._outbox.find_key(queue, key)
-
     def _insert(self) -> None:
         self._database.executemany("INSERT INTO outgoing VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", self._rows)
         self._rows.clear()
-        self._keys.clear()
 
     @property
     def queues(self) -> list[str]:

@@ -146,6 +146,28 @@ def test_a_transaction_is_all_or_nothing(tmp_path: Path) -> None:
     assert sender.connect() == []
 
 
+def test_keys_of_a_large_transaction(tmp_path: Path) -> None:
+    """A key is known before the row of its message is inserted, and afterwards; those of other queues are not."""
+    other = "DIRECT=TCP:127.0.0.1\\private$\\others"
+    with Store(tmp_path, OWN) as store:
+        with store.outbox.transaction() as transaction:
+            for number in range(300):
+                assert transaction.add(make(number), str(number))
+            for number in (0, 255, 256, 299):
+                assert not transaction.add(make(number), str(number))
+            assert transaction.add(make(0, other), "0")
+            assert not transaction.add(make(0, other), "0")
+        ids = transaction.message_ids
+        assert [(each.message_id, each.message_class) for each in transaction.skipped] == [
+            (ids[number], 0) for number in (0, 255, 256, 299, 300)
+        ]
+        assert store.outbox.counts() == (301, 0)
+        pages = [store.outbox.page(row.queue, 0) + store.outbox.page(row.queue, 256) for row in store.outbox.queues()]
+        assert sorted(len(page) for page in pages) == [1, 300]
+        last = [mqqb.decode(row.packet).transaction.last_message for page in pages for row in page]  # type: ignore[union-attr]
+        assert last.count(True) == 1
+
+
 def test_keys(tmp_path: Path) -> None:
     """4.1: a message whose key is known is left out, before and after it is finished."""
     with Store(tmp_path, OWN, wall_clock=lambda: WALL_TIME) as store:
