@@ -146,6 +146,25 @@ def test_a_transaction_is_all_or_nothing(tmp_path: Path) -> None:
     assert sender.connect() == []
 
 
+def test_messages_in_flight_are_counted_on_one_session(tmp_path: Path) -> None:
+    """What is sent again from the outbox is counted again, and what waits in memory is counted all the time."""
+    sender = Sender(tmp_path)
+    sender.commit(1, 2, 3)
+    sizes = []
+    for _ in range(3):
+        sent = sender.connect()
+        sizes.append(sender.session.outgoing.size)
+        assert numbers(sent) == [1, 2, 3]
+    assert len(set(sizes)) == 1
+    sender.end.events += sender.session.connection_lost(sender.end.now)
+    assert sender.session.outgoing.size == 0
+    sender.end.send(1)
+    waiting = sender.session.outgoing.size
+    assert waiting > 0
+    sender.connect()
+    assert sender.session.outgoing.size == sizes[0] + waiting
+
+
 def test_keys_of_a_large_transaction(tmp_path: Path) -> None:
     """A key is known before the row of its message is inserted, and afterwards; those of other queues are not."""
     other = "DIRECT=TCP:127.0.0.1\\private$\\others"
