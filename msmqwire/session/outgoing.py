@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from uuid import UUID
 
 from msmqwire import mqqb
@@ -38,13 +38,14 @@ class OutgoingMessagePosition:
     packet: bytes
     recoverable: bool
     expires: float
-    sequence_number: int = 0
-    recoverable_sequence_number: int = 0
-    received_session_ack: bool = False
     is_acknowledgment: bool = False
     carries_header: bool = True
     row: int = 0
     is_in_outbox: bool = False
+    # Of a message that is sent
+    sequence_number: int = field(init=False, repr=False)
+    recoverable_sequence_number: int = field(init=False, repr=False)
+    received_session_ack: bool = field(init=False, repr=False)
 
     def with_session_header(self, header: bytes) -> bytes:
         """Return the packet with a SessionHeader, which stands after its PacketSize: [MS-MQMQ] 2.2.20.4."""

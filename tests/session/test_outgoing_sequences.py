@@ -155,6 +155,7 @@ def test_messages_in_flight_are_counted_on_one_session(tmp_path: Path) -> None:
         sent = sender.connect()
         sizes.append(sender.session.outgoing.size)
         assert numbers(sent) == [1, 2, 3]
+        assert sender.session.sending.recoverable_message_sent_count == 3
     assert len(set(sizes)) == 1
     sender.end.events += sender.session.connection_lost(sender.end.now)
     assert sender.session.outgoing.size == 0

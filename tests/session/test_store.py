@@ -184,7 +184,7 @@ def test_history(tmp_path: Path) -> None:
         assert history.first_address(received(1).packet, 0.0) is None
 
 
-def test_answers_are_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_answers_are_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     """S43: by number, and by age."""
     monkeypatch.setattr(module, "_MOST_ANSWERS", 3)
     answer = mqqb.UserMessage(destination_queue="DIRECT=TCP:192.0.2.1\\private$\\a")
@@ -192,11 +192,14 @@ def test_answers_are_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         for _ in range(5):
             store.remove((), [(OTHER, answer)])
         assert [row for row, _ in store.answers(OTHER, 0)] == [3, 4, 5]
+        dropped = f"1 acknowledgments to {OTHER} are dropped, of more than 3"
+        assert [each.getMessage() for each in caplog.records] == [dropped, dropped]
         assert store.answers(OTHER, 5) == []
     with Store(tmp_path, wall_clock=lambda: 90 * 86400.0) as store:
         assert store.unanswered == 3
     with Store(tmp_path, wall_clock=lambda: 90 * 86400.0 + 1) as store:
         assert store.unanswered == 0
+        assert caplog.messages[2:] == ["3 acknowledgments were not taken by their senders for 90 days"]
 
 
 def test_a_gap_is_skipped(tmp_path: Path) -> None:
