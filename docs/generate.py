@@ -496,8 +496,9 @@ def packet_classes() -> Iterator[str]:
     groups = [f"{name}: {group.__name__} | Mapping[str, Any] | None = None" for name, group in GROUPS.items()]
     keywords = [keyword(columns[name], default) for name, default in MESSAGE_DEFAULTS.items()]
     yield PACKETS.rstrip().replace("DOC_OF_BASE", "\n".join(docstring(_packet.MessagePacket.__doc__, "    ")) + "\n")
+    attributes = READABLE - {"sent_time_seconds"}  # which is no column
     yield from packet_class(
-        MESSAGES, "UserMessage", "MessagePacket", [*keywords, "body_text: str | None = None", *groups], READABLE
+        MESSAGES, "UserMessage", "MessagePacket", [*keywords, "body_text: str | None = None", *groups], attributes
     )
     yield from (f"    {name}: Final[{group.__name__} | None]" for name, group in GROUPS.items())
     yield "    sent_time_seconds: Final[int]"
