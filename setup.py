@@ -89,6 +89,7 @@ LOOPS = {
     "_derived": ["-O3"],
     "_encode": ["-O3"],
     "_layout": ["-O3", "-funroll-loops"],
+    "_suspects": ["-O3"],
 }
 # Folders whose modules loop over frames, columns and groups: with -O1 they take 4% to 10% more instructions. Others
 # take 2% more at most, and GCC half the time.

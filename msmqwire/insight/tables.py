@@ -15,6 +15,7 @@ import pyarrow.compute
 from msmqwire.capture import ALL_TABLES, TABLES, arrow_schema, table_columns
 from msmqwire.columns.arrow_arrays import integers
 from msmqwire.columns.plain import plain
+from msmqwire.insight._suspects import suspects
 from msmqwire.insight.bodies import executable_kind
 from msmqwire.insight.database import Statement, parse
 from msmqwire.insight.deserialization import KINDS, SUSPECT, deserialized_kind
@@ -137,6 +138,10 @@ DERIVED: dict[str, dict[str, Derived]] = {
 }
 
 
+def _quoted(name: str) -> str:
+    return f'"{name}"'
+
+
 def _literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
@@ -207,8 +212,9 @@ def _deserialized(batch: pa.RecordBatch, _: Any) -> Any:
     kinds: list[str | None] = [None] * batch.num_rows
     for name in _SERIALIZED:
         column = plain(batch.column(name))
-        mask = pc.fill_null(pc.match_substring_regex(column, SUSPECT), False)
-        for row in np.flatnonzero(mask.to_numpy(zero_copy_only=False)).tolist():
+        rows = np.flatnonzero(suspects(column))
+        chosen = pc.match_substring_regex(column.take(integers(rows)), SUSPECT)
+        for row in rows[chosen.to_numpy(zero_copy_only=False)].tolist():
             kinds[row] = kinds[row] or deserialized_kind(column[row].as_py())
     return _text(kinds)
 
@@ -417,7 +423,7 @@ def _named_columns(statement: Statement) -> dict[str, set[str]]:
             # The view has these columns of all tables
             common = {*_STORED, "time", "minute", *_COMMON} if name == ALL_ROWS else set()
             wanted.setdefault(table, set()).update(found & common if common else found)
-    return {table: _with_needed(table, names) for table, names in wanted.items()}
+    return wanted
 
 
 def _with_needed(table: str, names: Iterable[str]) -> set[str]:
@@ -449,12 +455,13 @@ class StoredTable:
     read : tuple of str
         The columns to read of captures.
     types : dict of str to str
-        The columns that are stored, and their types in DuckDB.
+        The columns that are stored, or that expressions need, and their types in DuckDB.
     """
 
     def __init__(self, name: str, columns: Iterable[str]) -> None:
         self.name = name
-        names = set(columns)
+        stored = {"place", "time_ns", *columns}
+        names = _with_needed(name, stored)
         self._computed = {column: each for column, each in COMPUTED[name].items() if column in names}
         self._derived = {column: each for column, each in DERIVED[name].items() if column in names}
         known = table_columns(name)
@@ -467,6 +474,7 @@ class StoredTable:
         self.types |= {column: _duckdb_type(schema.field(column).type) for column in own}
         self.types |= dict.fromkeys(_SEQUENCES.intersection(own), "UBIGINT")
         self.types |= {column: each.type for column, each in self._computed.items()}
+        self._stored = [column for column in self.types if column in stored]
 
     def creation(self) -> str:
         """Return the statement that makes the table, without rows."""
@@ -481,7 +489,7 @@ class StoredTable:
     def _with_derived(self, rows: str) -> str:
         # Stored with the rows, they are computed once; in a view each query would compute, and before plan, them again
         derived = [f'{each.sql} AS "{column}"' for column, each in self.derived]
-        return f"SELECT {', '.join(['*', *derived])} FROM ({rows})"
+        return f"SELECT {', '.join([*map(_quoted, self._stored), *derived])} FROM ({rows})"
 
     @property
     def derived(self) -> list[tuple[str, Derived]]:

@@ -7,8 +7,11 @@ import struct
 from pathlib import Path
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from msmqwire import mqqb
+from msmqwire.insight._suspects import suspects
 from msmqwire.insight.deserialization import GADGETS, KINDS, deserialized_kind
 from tests.insight.captures import message, stream, write
 from tests.insight.test_detect import findings
@@ -114,3 +117,19 @@ def test_extension_data_is_looked_at(tmp_path: Path) -> None:
 
 def test_gadgets_are_names_of_classes() -> None:
     assert all(name.split(".")[0] in ("Microsoft", "System") for name in GADGETS)
+
+
+WORDS = ("AAEAAAD/////AQ", "/wEA", "soap/encoding/clr/", "com/clr/", "$type", "u0024type", "<!DOCTYPE")
+
+
+@pytest.mark.parametrize("word", WORDS)
+@given(before=st.binary(max_size=40), after=st.binary(max_size=40))
+@example(before=b"", after=b"")
+def test_no_word_is_missed_by_the_fast_test(word: str, before: bytes, after: bytes) -> None:
+    found = [before + word.encode(form) + after for form in ("ascii", "utf-16-le")]
+    assert suspects(found).tolist() == [True, True]
+
+
+def test_most_texts_need_no_further_look() -> None:
+    bodies = [HEADER, b"<order><id>4711</id></order>", "<order/>".encode("utf-16"), None, b"", b"\0", b"w", b"wE"]
+    assert suspects(bodies).tolist() == [True] + 7 * [False]
