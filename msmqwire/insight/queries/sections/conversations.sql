@@ -2,7 +2,7 @@
 -- title: discovery; the number of queues, and the ten that most messages went to
 -- about: what one host sends to another: packets, messages and the `bytes` of their bodies, the `changes` of which they
 -- about: notify, packets of `sessions` and of `discovery`. `queue_count` is the number of queues, and `queues` has the
--- about: ten that most messages went to; both are null below the 100,000 pairs with the most packets
+-- about: ten that most messages went to; both are null below the 100,000 pairs with messages that have the most packets
 -- position: 3
 -- count: packets
 WITH sent AS (
@@ -29,7 +29,7 @@ pairs AS (
     GROUP BY src, dst
 ),
 busiest AS (
-    SELECT src, dst, true AS has_queues FROM pairs ORDER BY packets DESC, frames[1] LIMIT 100000
+    SELECT src, dst FROM pairs WHERE messages > 0 ORDER BY packets DESC, frames[1] LIMIT 100000
 ),
 queues AS (
     SELECT src, dst, queue, count(*) AS messages, min(place) AS place
@@ -60,15 +60,19 @@ named AS (
     FROM ranked
     WHERE number <= 10
     GROUP BY src, dst
+),
+with_queues AS (
+    SELECT
+        busiest.src, busiest.dst, coalesce(queue_count, 0) AS queue_count,
+        coalesce(list_transform(queues, lambda each: each.queue), []) AS queues
+    FROM busiest
+    LEFT JOIN named ON busiest.src IS NOT DISTINCT FROM named.src AND busiest.dst IS NOT DISTINCT FROM named.dst
 )
 SELECT
     pairs.src, pairs.dst, packets, messages, bytes, changes, sessions, discovery,
-    CASE WHEN has_queues THEN coalesce(queue_count, 0) END AS queue_count,
-    CASE
-        WHEN has_queues THEN coalesce(list_transform(queues, lambda each: each.queue), [])
-    END AS queues,
+    CASE messages WHEN 0 THEN 0 ELSE queue_count END AS queue_count, CASE messages WHEN 0 THEN [] ELSE queues END AS queues,
     first_seen, last_seen, frames
 FROM pairs
-LEFT JOIN busiest ON pairs.src IS NOT DISTINCT FROM busiest.src AND pairs.dst IS NOT DISTINCT FROM busiest.dst
-LEFT JOIN named ON pairs.src IS NOT DISTINCT FROM named.src AND pairs.dst IS NOT DISTINCT FROM named.dst
+LEFT JOIN with_queues
+    ON pairs.src IS NOT DISTINCT FROM with_queues.src AND pairs.dst IS NOT DISTINCT FROM with_queues.dst
 ORDER BY packets DESC, frames[1]
