@@ -24,6 +24,7 @@ from msmqwire.insight.sql_functions import (
 )
 from msmqwire.insight.tables import (
     ALL_ROWS,
+    FINDINGS,
     NAMES,
     UNREAD,
     UNREAD_COLUMNS,
@@ -98,7 +99,7 @@ class Answers(Protocol):
     def first_rows(self, text: str, limit: int, count: str | None) -> tuple[pa.Table, int, int]:
         """Return the first rows of a result; the number of further rows, and the sum of their column ``count``."""
 
-    def match(self, text: str) -> int:
+    def match(self, query: Query) -> int:
         """Keep the result of a query as the table ``matched``; the number of its rows."""
 
     def close(self) -> None:
@@ -174,6 +175,8 @@ class Engine:
         columns = ", ".join(f"{name} {kind}" for name, kind in UNREAD_COLUMNS.items())
         self.views = tuple(views)
         self._views_are_made = False
+        # The rules of the package that find something, where a query reads their findings
+        self._found: set[str] | None = None
         self._run_all(
             [
                 *(stored.creation() for stored in self.stored.values()),
@@ -210,6 +213,8 @@ class Engine:
         """Let the views have the answers over the rows that are stored: several queries read them."""
         if not self._views_are_made:
             self._run_all(f"CREATE OR REPLACE TABLE {name} AS {VIEWS[name]}" for name in self.views)
+            if FINDINGS in self.views:
+                self._found = {name for (name,) in self.execute(f"SELECT DISTINCT rule FROM {FINDINGS}")}
             self._views_are_made = True
 
     def _run_all(self, statements: Iterable[str]) -> None:
@@ -296,10 +301,12 @@ class Engine:
         """Return the rows of a statement; errors as in ``Database.run``."""
         return self._database.execute(statement)
 
-    def match(self, text: str) -> int:
+    def match(self, query: Query) -> int:
         """Keep the result of a query as the table ``matched``; the number of its rows."""
         self.finish()
-        self.execute(f"CREATE OR REPLACE TEMP TABLE matched AS {text}")
+        if query.packaged and self._found is not None and query.name not in self._found:
+            return 0
+        self.execute(f"CREATE OR REPLACE TEMP TABLE matched AS {query.text}")
         ((count,),) = self.execute("SELECT count(*) FROM matched")
         return int(count)
 

@@ -280,7 +280,7 @@ class Detector:
 
     def _of(self, rule: Rule) -> Iterator[Finding]:
         engine = self._engine
-        if not engine.match(rule.text):
+        if not engine.match(rule):
             return
         table, omitted, _ = engine.first_rows(_findings_of(rule, engine.columns_of_result(rule)), _LIMIT, None)
         self._omitted += omitted

@@ -205,12 +205,12 @@ class SparkEngine:
         """
         raise SqlError(f"{table}: rows that Spark answers for are in its DataFrames")
 
-    def match(self, text: str) -> int:
+    def match(self, query: Query) -> int:
         """Keep the result of a query as the table ``matched``; the number of its rows."""
         if self._matched is not None:
             self._kept.remove(self._matched)
             self._matched.unpersist()
-        self._matched = self._query(text).persist(StorageLevel.MEMORY_AND_DISK)
+        self._matched = self._query(query.text).persist(StorageLevel.MEMORY_AND_DISK)
         self._kept.append(self._matched)
         self._matched.createOrReplaceTempView(self._views["matched"])
         return self._matched.count()
