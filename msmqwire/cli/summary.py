@@ -53,21 +53,24 @@ from msmqwire.cli.arguments import (
     usable_cores,
     wants_spark,
 )
-from msmqwire.cli.console import CommandError, optional, say
+from msmqwire.cli.console import CommandError, optional
 from msmqwire.cli.counts import report
-from msmqwire.cli.formats import FORMATS, ONE_TABLE, TablesWriter, chosen_format
+from msmqwire.cli.formats import FORMATS, ONE_TABLE, chosen_format, write_table
 from msmqwire.cli.inputs import Inputs, add_captures_or_lake
 from msmqwire.cli.target import open_target
 from msmqwire.errors import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
+    from msmqwire.cli.target import Sink
     from msmqwire.insight import Summary
     from msmqwire.insight.query_files import Section
+
+_ROWS_OF_A_BATCH = 4096  # their text is in memory
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -131,24 +134,26 @@ def _run_on_spark(
 
 
 def _write(options: argparse.Namespace, format: str, summary: Summary) -> None:
-    wanted = list(summary.sections)
-    found = {name: summary.section(name) for name in wanted}
-    lines = {name: summary.line(name) for name in wanted}
-    if format in ("table", "brief"):
-        several = summary.files > 1
-        found = {name: _for_people(table, files=several, routes=format == "table") for name, table in found.items()}
+    """Write the sections, one after the other: together they can take more memory than the rest of the command."""
+    notes: list[str] = []
     with open_target(options.output, options.files) as sink:
-        writer = TablesWriter(format, sink, {name: table.schema for name, table in found.items()})
-        for name, table in found.items():
-            for batch in table.to_batches():
-                writer.write(name, batch)
-        writer.finish()
-    for name in wanted:
-        if lines[name] and not options.quiet:
-            say(f"{name}: {lines[name]}")
-        groups, rows = summary.omitted(name)
-        if groups and not options.quiet:
-            say(f"{name}: {counted(groups, 'row')} left out, which {counted(rows, 'packet')} belong to")
+        for name in summary.sections:
+            notes += _write_section(format, sink, summary, name)
+            summary.release(name)
+    report(notes, 0, quiet=options.quiet)
+
+
+def _write_section(format: str, sink: Sink, summary: Summary, name: str) -> Iterator[str]:
+    """Write a section; yield what to say of it."""
+    table, line, (groups, packets) = summary.section(name), summary.line(name), summary.omitted(name)
+    if format in ("table", "brief"):
+        table = _for_people(table, files=summary.files > 1, routes=format == "table")
+    batches = table.to_batches(_ROWS_OF_A_BATCH)
+    write_table(format, sink, table.schema, batches, table=name if len(summary.sections) > 1 else "")
+    if line:
+        yield f"{name}: {line}"
+    if groups:
+        yield f"{name}: {counted(groups, 'row')} left out, which {counted(packets, 'packet')} belong to"
 
 
 def _for_people(table: pa.Table, *, files: bool, routes: bool) -> pa.Table:

@@ -39,7 +39,7 @@ from msmqwire.insight.tables import (
 )
 
 #: The memory of DuckDB; rows beyond it go to temporary files.
-_MEMORY = "192MB"
+_MEMORY = "128MB"
 _MOST_ROWS = 1 << 16  # that wait, so that one statement stores many
 _MOST_BYTES = 16 << 20
 _ROWS_OF_A_BATCH = 1 << 14  # of a result: larger ones take memory, smaller ones time

@@ -20,12 +20,14 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+from msmqwire.columns.plain import records
 from msmqwire.errors import counted
 from msmqwire.insight.explain import explain
 from msmqwire.insight.findings import Finding
 from msmqwire.insight.frames import frames_text, printable, seen_text
 from msmqwire.insight.report_charts import (
     FOLDER,
+    MOST_ROWS,
     REPORT_SECTIONS,
     activity_chart,
     hosts_chart,
@@ -47,7 +49,6 @@ TEXTS = ("label", "body_text", "extension_text")
 MESSAGE_COLUMNS = (
     "file", "frame", "time", "src", "dst", "message_class", "message_class_name", "destination_queue", *TEXTS
 )  # fmt: skip
-_MOST_ROWS = 1000
 _LONGEST_TEXT = 300
 _MOST_PAIRS = 60
 _SCRIPTS = (f"{FOLDER.name}/vega.min.js", "report.js")
@@ -186,8 +187,8 @@ def _overview(summary: Summary, findings: Sequence[Finding]) -> str:
     packets = sum(row["rows"] for row in totals if row["in_table"] != "notifications")
     numbers = [
         counted(packets, "packet"),
-        counted(len({row["address"] for row in summary.records("hosts")}), "host"),
-        counted(len({row["queue"] for row in summary.records("queues")}), "queue"),
+        counted(len(summary.section("hosts")["address"].unique()), "host"),
+        counted(len(summary.section("queues")["queue"].unique()), "queue"),
         counted(sum(row["faults"] for row in totals), "payload with a fault", "payloads with faults"),
         counted(len(findings), "finding"),
     ]
@@ -267,9 +268,9 @@ def _messages(
 
 
 def _section(summary: Summary, name: str) -> list[ElementTree.Element]:
-    records = summary.records(name)
-    shown = records[:_MOST_ROWS]
-    names = [field for field in summary.section(name).schema.names if any(row[field] is not None for row in shown)]
+    table = summary.section(name)
+    shown = records(table.slice(0, MOST_ROWS))
+    names = [field for field in table.schema.names if any(row[field] is not None for row in shown)]
     rows = [[_cell(column, row) for column in names if column != "last_seen"] for row in shown]
     names = ["seen" if column == "first_seen" else column for column in names if column != "last_seen"]
     if name in _MEANINGS:
@@ -280,14 +281,9 @@ def _section(summary: Summary, name: str) -> list[ElementTree.Element]:
         return [_element("p", {}, "None.")]
     about = summary.sections[name].about
     content = [_table(f"{about[0].upper()}{about[1:]}", names, rows)]
-    groups, packets = summary.omitted(name)
-    left_out = len(records) - len(rows)
-    if left_out:
-        content.append(_element("p", {}, f"{left_out:,} more rows: msmqwire summary --table {name}"))
-    if groups:
-        content.append(
-            _element("p", {}, f"{groups:,} rows of {packets:,} packets are left out: too many are distinct.")
-        )
+    more = table.num_rows - len(shown) + summary.omitted(name)[0]
+    if more:
+        content.append(_element("p", {}, f"{counted(more, 'more row')}: msmqwire summary --table {name}"))
     return content
 
 
@@ -376,8 +372,8 @@ def _shown(value: Any) -> str:
 
 def _traffic(summary: Summary) -> list[ElementTree.Element]:
     """Pairs of hosts with their rows."""
-    pairs = summary.records("conversations")
-    shown = pairs[:_MOST_PAIRS]
+    pairs = summary.section("conversations")
+    shown = records(pairs.slice(0, _MOST_PAIRS))
     if not shown:
         return [_element("p", {}, "None.")]
     columns = ("src", "dst", "messages", "bytes", "sessions", "discovery", "queues")

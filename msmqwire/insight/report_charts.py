@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from ipaddress import ip_address, ip_network
 from pathlib import Path
@@ -18,8 +19,15 @@ from msmqwire.insight.summary import Summary
 
 #: The files of the charts, the bundle that draws them, and its licences.
 FOLDER = Path(__file__).with_name("charts")
+#: The most rows of a table of a report.
+MOST_ROWS = 1000
+# The sections whose further rows are counted or drawn
+_COUNTED = ("totals", "hosts", "conversations", "queues", "answers")
 #: The sections of a summary that a report needs: those of summaries, and those of its charts.
-REPORT_SECTIONS: Mapping[str, Section] = {**SECTIONS, **read_sections(Path(__file__).with_name("queries") / "charts")}
+REPORT_SECTIONS: Mapping[str, Section] = {
+    **{name: each if name in _COUNTED else replace(each, limit=MOST_ROWS) for name, each in SECTIONS.items()},
+    **read_sections(Path(__file__).with_name("queries") / "charts"),
+}
 #: The most hosts of a drawing.
 MOST_HOSTS = 40
 _MOST_NETWORKS = 10

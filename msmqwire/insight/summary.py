@@ -122,6 +122,11 @@ class Summary:
         """
         return self._result(name)[0]
 
+    def release(self, name: str) -> None:
+        """Release the rows of a section, which are kept for further calls: the next call makes them again."""
+        if self._found.pop(name, None) is not None:
+            pa.default_memory_pool().release_unused()
+
     def records(self, name: str) -> list[dict[str, Any]]:
         """A section as objects, with times as ``datetime``, which has microseconds."""
         return records(self.section(name))

@@ -166,8 +166,7 @@ def test_a_table_has_so_many_rows() -> None:
     count, found = texts(1002)
     assert count == 1000
     assert "2 more rows: msmqwire summary --table queues" in found
-    assert not any("left out" in text for text in found)
-    assert "3 rows of 3 packets are left out: too many are distinct." in texts(10, 7)[1]
+    assert "3 more rows: msmqwire summary --table queues" in texts(10, 7)[1]
 
 
 def test_faults_violations_and_classes_have_their_meanings() -> None:
