@@ -192,3 +192,5 @@ SECTIONS: Mapping[str, Section] = sections()
 VIEW_FILES: Mapping[str, Query] = MappingProxyType(
     {query.name: query for query in read_queries(_FOLDER / "views", ("title", "about"), ("title", "about"))}
 )
+#: The files of columns that are expressions, GROUP-COLUMN.sql: of every table, of those of streams, or of one table.
+COLUMN_FILES: tuple[Query, ...] = tuple(read_queries(_FOLDER / "columns", ("title",), ("title",)))

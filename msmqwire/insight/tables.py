@@ -20,13 +20,11 @@ from msmqwire.insight.bodies import executable_kind
 from msmqwire.insight.database import Statement, parse
 from msmqwire.insight.deserialization import KINDS, SUSPECT, deserialized_kind
 from msmqwire.insight.protocols import protocol_of
-from msmqwire.insight.query_files import VIEW_FILES
+from msmqwire.insight.query_files import COLUMN_FILES, VIEW_FILES, Query
 from msmqwire.insight.rules import RULES
 from msmqwire.mqqb.message.classes import MEANINGS, MESSAGE_CLASSES
 from msmqwire.mqqb.schema import MESSAGES
 from msmqwire.properties import PROPID_Q_PATHNAME, PROPID_Q_QMID, PROPID_QM_PATHNAME
-from msmqwire.wire.guids import NIL
-from msmqwire.wire.ports import SESSION_PORT
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -42,7 +40,6 @@ FINDINGS = "findings"
 UNREAD = "unread_streams"
 UNREAD_COLUMNS = {"protocol": "VARCHAR", "port": "BIGINT", "streams": "BIGINT"}
 NAMES = (*ALL_TABLES, ALL_ROWS, UNREAD, *VIEW_FILES, FINDINGS)
-MINUTE = 60_000_000_000  # nanoseconds
 
 # Every row has them: the place orders rows by file and frame
 _STORED = ("file", "frame", "place", "time_ns")
@@ -53,89 +50,22 @@ _BYTES = frozenset({"body", "compound_body", "unrecognized", "properties", "exte
 # Of 64 bits, which are no quantity
 _SEQUENCES = frozenset({"tx_sequence_id", "acknowledged_tx_sequence_id"})
 
-# The packet of [MS-MQQB] 4.1
-PRINTED_CLIENT = "557358d1-9150-9595-4997-b6e611ea26c6"
-PRINTED_SERVER = "43cd8907-394c-8f11-4445-9078909ea0fc"
-PRINTED_TIME_STAMP = 501140046
 
-_FROM_SERVER = f"coalesce(dst_port <> {SESSION_PORT} AND (src_port = {SESSION_PORT} OR src_port < dst_port), false)"
-
-
-@dataclass(frozen=True)
-class Derived:
-    """A column that is an expression over others of its table.
-
-    Attributes
-    ----------
-    sql, about : str
-    """
-
-    sql: str
-    about: str
+def _expressions(*groups: str) -> dict[str, Query]:
+    """The columns that are expressions, of the files GROUP-COLUMN.sql."""
+    named = ((query.name.partition("-"), query) for query in COLUMN_FILES)
+    return {column: query for (group, _, column), query in named if group in groups}
 
 
-_EVERYWHERE = {
-    "time": Derived("make_timestamptz(time_ns // 1000)", "the time in microseconds"),
-    "minute": Derived(
-        f"time_ns - (time_ns % {MINUTE} + {MINUTE}) % {MINUTE}", "the begin of the minute, in nanoseconds since 1970"
-    ),
-}
-_OF_STREAMS = {
-    "from_server": Derived(
-        _FROM_SERVER, "the sender is the server of the connection: it has port 1801, or if neither side has, the lower"
-    )
-}
-#: The columns of each table that are expressions.
-DERIVED: dict[str, dict[str, Derived]] = {
-    "topology": {
-        **_EVERYWHERE,
-        "probe": Derived(
-            "CASE WHEN enterprise_id = 'e6eaba61-d1c6-11db-baac-0003ff4e2d22' "
-            "AND request_id = 'f291a103-e33c-ab4f-a930-be3a33e432dd' "
-            "AND site_id = 'dcc51bf6-d4ad-4543-8739-71568e8f9128' "
-            "AND NOT regexp_matches(dst, '\\.255$|^ff') THEN 'discovery-probe' END",
-            "the rule that finds a valid packet of a scanner",
-        ),
-    },
-    "notifications": dict(_EVERYWHERE),
-    "messages": {
-        **_EVERYWHERE,
-        **_OF_STREAMS,
-        "message_class_meaning": Derived(
-            "CASE message_class "
-            + " ".join(f"WHEN {number} THEN '{MEANINGS[name]}'" for number, name in MESSAGE_CLASSES.items())
-            + " END",
-            "what a message of the class reports",
-        ),
-        "probe": Derived(
-            "CASE WHEN label = 'poc' AND ends_with(destination_queue, '/queuejumper') THEN 'metasploit-probe' END",
-            "the rule that finds a valid packet of a scanner",
-        ),
-        "own_manager": Derived(
-            f"CASE WHEN hop_count = 0 AND source_queue_manager <> '{NIL}' AND probe IS NULL "
-            "THEN source_queue_manager END",
-            "the queue manager at the sender: of messages that no routing server has processed, without probes",
-        ),
-    },
-    "sessions": {
-        **_EVERYWHERE,
-        **_OF_STREAMS,
-        "probe": Derived(
-            f"CASE WHEN time_stamp = {PRINTED_TIME_STAMP} AND operating_system = 784 AND "
-            f"client_guid = '{PRINTED_CLIENT}' AND server_guid = '{PRINTED_SERVER}' AND NOT from_server "
-            "THEN 'connection-probe' END",
-            "the rule that finds a valid packet of a scanner",
-        ),
-        # A scanner that sends the printed packet is no queue manager, and a server that repeats it has another GUID
-        "own_manager": Derived(
-            f"CASE WHEN client_guid = '{PRINTED_CLIENT}' AND time_stamp = {PRINTED_TIME_STAMP} THEN NULL "
-            f"ELSE nullif(coalesce(queue_manager, CASE WHEN src_port = {SESSION_PORT} THEN server_guid "
-            f"WHEN src_port IS NOT NULL THEN client_guid END), '{NIL}') END",
-            "the queue manager at the sender: of a ping, or of its side of the connection; not of probes",
-        ),
-    },
-    "connections": dict(_EVERYWHERE),
-}
+_OF_MEANINGS = " ".join(f"WHEN {number} THEN '{MEANINGS[name]}'" for number, name in MESSAGE_CLASSES.items())
+#: The columns of each table that are expressions over others; their files have titles.
+DERIVED: dict[str, dict[str, Query]] = {table: _expressions("every", table) for table in ALL_TABLES}
+for _table in ("messages", "sessions"):
+    DERIVED[_table] |= _expressions("streams")
+DERIVED["messages"]["message_class_meaning"] = Query(
+    "message_class_meaning", "", f"CASE message_class {_OF_MEANINGS} END",
+    {"title": "what a message of the class reports"}, {},
+)  # fmt: skip
 
 
 def _quoted(name: str) -> str:
@@ -313,13 +243,14 @@ class Computed:
     compute : callable
         Returns the column of a batch; its second argument are the expected networks. None for a column that the reader
         of captures adds, null in other rows.
-    about : str
+    title : str
+        What it is.
     """
 
     type: str
     needs: tuple[str, ...]
     compute: Callable[[pa.RecordBatch, tuple[str, ...]], Any] | None
-    about: str
+    title: str
 
 
 _BODIES = ("body", "compound_body")
@@ -385,8 +316,8 @@ def columns_of(table: str) -> dict[str, str]:
             "streams": "how many there are",
         }
     own = dict.fromkeys((name for name in table_columns(table) if name not in _BYTES), "")
-    derived: dict[str, Derived | Computed] = {**DERIVED[table], **COMPUTED[table]}
-    return {**own, "place": "", "time_ns": "", **{name: each.about for name, each in derived.items()}}
+    derived: dict[str, Query | Computed] = {**DERIVED[table], **COMPUTED[table]}
+    return {**own, "place": "", "time_ns": "", **{name: each.title for name, each in derived.items()}}
 
 
 def views_of(statement: Statement) -> dict[str, Statement]:
@@ -434,7 +365,7 @@ def _with_needed(table: str, names: Iterable[str]) -> set[str]:
         name = waiting.pop()
         found.add(name)
         if name in DERIVED[table]:
-            waiting |= expression_columns(DERIVED[table][name].sql) - found
+            waiting |= expression_columns(DERIVED[table][name].text) - found
     return found
 
 
@@ -488,11 +419,11 @@ class StoredTable:
 
     def _with_derived(self, rows: str) -> str:
         # Stored with the rows, they are computed once; in a view each query would compute, and before plan, them again
-        derived = [f'{each.sql} AS "{column}"' for column, each in self.derived]
+        derived = [f'{each.text} AS "{column}"' for column, each in self.derived]
         return f"SELECT {', '.join([*map(_quoted, self._stored), *derived])} FROM ({rows})"
 
     @property
-    def derived(self) -> list[tuple[str, Derived]]:
+    def derived(self) -> list[tuple[str, Query]]:
         """The columns that are expressions, each after those that it uses."""
         return _in_order(self._derived)
 
@@ -557,13 +488,13 @@ def times(batch: pa.RecordBatch) -> Any:
     return batch.column("time").cast(pa.timestamp("ns", "UTC")).cast(pa.int64())
 
 
-def _in_order(derived: Mapping[str, Derived]) -> list[tuple[str, Derived]]:
+def _in_order(derived: Mapping[str, Query]) -> list[tuple[str, Query]]:
     """Expressions after those that they use."""
-    found: dict[str, Derived] = {}
+    found: dict[str, Query] = {}
 
     def add(name: str) -> None:
         if name in derived and name not in found:
-            for used in sorted(expression_columns(derived[name].sql) - {name}):
+            for used in sorted(expression_columns(derived[name].text) - {name}):
                 add(used)
             found[name] = derived[name]
 

@@ -361,4 +361,4 @@ def test_expressions_of_columns() -> None:
     for derived in DERIVED.values():
         for name, each in derived.items():
             if name != "time":
-                assert translate_expression(each.sql)
+                assert translate_expression(each.text)

@@ -166,7 +166,7 @@ class SparkEngine:
         rows = rows.withColumn("place", sql.struct("file", "frame"))
         for name, each in derived:
             if name != "time":
-                rows = rows.withColumn(name, sql.expr(translate_expression(each.sql)))
+                rows = rows.withColumn(name, sql.expr(translate_expression(each.text)))
         rows = rows.select(*dict.fromkeys(("file", *stored.types)), *(name for name, _ in derived))
         rows.createOrReplaceTempView(self._views[stored.name])
         return rows

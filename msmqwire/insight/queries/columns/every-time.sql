@@ -1,0 +1,2 @@
+-- title: the time in microseconds
+make_timestamptz(time_ns // 1000)
