@@ -110,43 +110,37 @@ def _protocols(batch: pa.RecordBatch, _: Any) -> Any:
     return _text(None if each is None else protocol_of(each) for each in column.to_pylist())
 
 
-def _first_bytes(column: Any, values: bytes) -> NDArray[np.bool_]:
-    """Which rows of a binary column begin with one of these bytes."""
-    _, offsets, data = column.buffers()
-    if column.null_count == len(column) or data is None or not data.size:
-        return np.zeros(len(column), np.bool_)
-    wanted = np.zeros(256, np.bool_)
-    wanted[list(values)] = True
-    ends = np.frombuffer(offsets, np.int32, len(column) + 1, 4 * column.offset)
-    first = np.frombuffer(data, np.uint8)[np.minimum(ends[:-1], data.size - 1)]
-    found: NDArray[np.bool_] = wanted[first] & (ends[1:] > ends[:-1])
-    return found
+def _matching(column: Any, pattern: str) -> NDArray[np.intp]:
+    """The rows of a column that match a regular expression."""
+    found = pc.fill_null(pc.match_substring_regex(column, pattern), False)
+    return np.flatnonzero(found.to_numpy(zero_copy_only=False))
 
 
-def _suspects(batch: pa.RecordBatch, values: bytes) -> NDArray[np.intp]:
-    """The rows whose body begins with one of these bytes."""
-    return np.flatnonzero(
-        _first_bytes(batch.column("body"), values) | _first_bytes(batch.column("compound_body"), values)
-    )
+def _kinds(
+    batch: pa.RecordBatch,
+    names: Iterable[str],
+    suspected: Callable[[Any], NDArray[np.intp]],
+    kind_of: Callable[[bytes], str | None],
+) -> Any:
+    """What the first of some columns has in each row, of the rows that ``suspected`` returns for a column."""
+    kinds: list[str | None] = [None] * batch.num_rows
+    for name in names:
+        column = plain(batch.column(name))
+        for row in suspected(column).tolist():
+            kinds[row] = kinds[row] or kind_of(column[row].as_py())
+    return _text(kinds)
 
 
 def _executables(batch: pa.RecordBatch, _: Any) -> Any:
-    kinds: list[str | None] = [None] * batch.num_rows
-    for row in _suspects(batch, b"M\x7f#").tolist():
-        body = batch.column("body")[row].as_py() or batch.column("compound_body")[row].as_py() or b""
-        kinds[row] = executable_kind(body)
-    return _text(kinds)
+    return _kinds(batch, _BODIES, lambda column: _matching(column, r"\A(MZ|\x7fELF|#!)"), executable_kind)
 
 
 def _deserialized(batch: pa.RecordBatch, _: Any) -> Any:
-    kinds: list[str | None] = [None] * batch.num_rows
-    for name in _SERIALIZED:
-        column = plain(batch.column(name))
+    def suspected(column: Any) -> NDArray[np.intp]:
         rows = np.flatnonzero(suspects(column))
-        chosen = pc.match_substring_regex(column.take(integers(rows)), SUSPECT)
-        for row in rows[chosen.to_numpy(zero_copy_only=False)].tolist():
-            kinds[row] = kinds[row] or deserialized_kind(column[row].as_py())
-    return _text(kinds)
+        return rows[_matching(column.take(integers(rows)), SUSPECT)]
+
+    return _kinds(batch, _SERIALIZED, suspected, deserialized_kind)
 
 
 def _expected(batch: pa.RecordBatch, networks: tuple[str, ...]) -> Any:
