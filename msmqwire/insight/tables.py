@@ -99,17 +99,6 @@ VIEWS: Mapping[str, str] = {FINDINGS: _findings(), **{name: query.text for name,
 # Columns that are computed from bytes or properties, block by block
 
 
-def _text(values: Iterable[str | None]) -> Any:
-    return pa.array(list(values), pa.string())
-
-
-def _protocols(batch: pa.RecordBatch, _: Any) -> Any:
-    column = plain(batch.column("unrecognized"))
-    if column.null_count == len(column):
-        return pa.nulls(len(column), pa.string())
-    return _text(None if each is None else protocol_of(each) for each in column.to_pylist())
-
-
 def _matching(column: Any, pattern: str) -> NDArray[np.intp]:
     """The rows of a column that match a regular expression."""
     found = pc.fill_null(pc.match_substring_regex(column, pattern), False)
@@ -128,7 +117,11 @@ def _kinds(
         column = plain(batch.column(name))
         for row in suspected(column).tolist():
             kinds[row] = kinds[row] or kind_of(column[row].as_py())
-    return _text(kinds)
+    return pa.array(kinds, pa.string())
+
+
+def _protocols(batch: pa.RecordBatch, _: Any) -> Any:
+    return _kinds(batch, ("unrecognized",), lambda column: np.flatnonzero(column.is_valid()), protocol_of)
 
 
 def _executables(batch: pa.RecordBatch, _: Any) -> Any:
