@@ -446,6 +446,11 @@ class StoredTable:
 _FILE_BITS = 40
 
 
+def _starts(rows: NDArray[np.intp], count: int) -> NDArray[np.intp]:
+    """Where the values of each row begin, of values whose rows are in order; and where the last ones end."""
+    return np.concatenate(([0], np.cumsum(np.bincount(rows, minlength=count))))
+
+
 def places_as_frames(places: Any, files: list[str | None], most: int) -> Any:
     """Return lists of places as the first ``most`` files and frames of each list, in order and each once."""
     values = places.flatten().to_numpy(zero_copy_only=False)
@@ -457,10 +462,10 @@ def places_as_frames(places: Any, files: list[str | None], most: int) -> Any:
     first = np.ones(len(values), np.bool_)
     first[1:] = (values[1:] != values[:-1]) | (rows[1:] != rows[:-1])
     values, rows = values[first], rows[first]
-    starts = np.searchsorted(rows, np.arange(len(lengths) + 1))
+    starts = _starts(rows, len(lengths))
     kept = np.arange(len(values)) - starts[rows] < most
     values, rows = values[kept], rows[kept]
-    offsets = np.searchsorted(rows, np.arange(len(lengths) + 1))
+    offsets = _starts(rows, len(lengths))
     names = pa.array(files, pa.string()).take(integers(values >> _FILE_BITS))
     frames = integers(values & (1 << _FILE_BITS) - 1)
     return pa.ListArray.from_arrays(
