@@ -1,9 +1,13 @@
-"""``proofs.csv``: the tests of each row of the tables of ``docs/conformance.md`` on behaviour and on decisions."""
+"""``proofs.csv``: the tests of each row of the tables of ``docs/conformance.md`` on behaviour and on decisions.
+
+The rows of decisions on sessions have anchors, to which the manual links where code cites them.
+"""
 
 from __future__ import annotations
 
 import ast
 import csv
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -46,3 +50,10 @@ def test_each_row_of_the_page_has_its_proofs_and_each_proof_is_a_test() -> None:
     proved = {row: [begin for begin in begins if row.startswith(begin)] for row in rows}
     assert [row for row, found in proved.items() if len(found) != 1] == []
     assert begins - {found[0] for found in proved.values()} == set()
+
+
+def test_decisions_that_the_package_cites_are_rows_of_the_page() -> None:
+    sources = [path for path in (ROOT / "msmqwire").rglob("*") if path.suffix in (".py", ".pyx", ".pxd")]
+    cited = {each.lower() for path in sources for each in re.findall(r"\bS\d{1,2}\b", path.read_text("utf-8"))}
+    assert len(cited) > 40
+    assert cited - set(re.findall(r'<a id="(\w+)"></a>', PAGE.read_text("utf-8"))) == set()
