@@ -49,20 +49,18 @@ valgrind, whose predictor is simpler than that of a processor; bytes are those o
 
 ## What bounds a session
 
-A message of 1 kB that is sent and received in one process, with its acknowledgment, costs some 70 times what it costs
-to copy its bytes through a pair of sockets. A third of it is the sender: it encodes the packet, 4 microseconds, and
-keeps it until the acknowledgment comes. A quarter is the receiver: it decodes the packet, looks for a duplicate and
-reports the message. The rest is asyncio and its sockets; 32 messages go to a socket together, since half a window is
-acknowledged at once.
+A message of 1 kB that is sent and received in one process, with its acknowledgment, costs some 80 times what it costs
+to copy its bytes through a pair of sockets. The sender makes and encodes the packet, and keeps it until the
+acknowledgment comes; the receiver decodes it, looks for a duplicate and reports the message. The rest is asyncio and
+its sockets; 32 messages go to a socket together, since half a window is acknowledged at once.
 
 The commands cost more: `msmqwire receive` writes a row of 90 columns for each message, and has no more than 64 rows
 at a time to write, so most of its time goes into the JSON of small batches.
 
 With `--transactional --store` each message is written to the stores of both sides and removed from them. The same rows
-in SQLite alone, in the same batches, take 0.13 of the CPU time of the two commands (2,912 messages a second of CPU
-time, beside 21,920; one run on an Intel Xeon with both cores in use by others). What bounds it is Python: SQLite takes
-some 45 of the 340 microseconds; the rest reads and writes rows in JSON, makes packets, and is the session of both
-sides. A read of the socket is one transaction of some 32 messages, since a sender waits
+in SQLite alone, in the same batches, take a fifth of the CPU time of the two commands. What bounds these is Python:
+SQLite takes some 32 of the 153 microseconds; the rest reads and writes rows in JSON, makes packets, and is the session
+of both sides. A read of the socket is one transaction of some 32 messages, since a sender waits
 for the acknowledgment of half a window; rows are written to files some 200 at a time while messages come without a
 pause.
 """
