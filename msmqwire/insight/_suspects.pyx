@@ -1,4 +1,4 @@
-"""Which texts may have one of the words that serialised .NET objects have: a fast test before a regular expression."""
+"""A fast test before the pattern of ``deserialization.py``: which bytes may have one of its words."""
 
 from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t

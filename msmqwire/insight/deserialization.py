@@ -57,10 +57,11 @@ GADGETS = frozenset(
         "System.Windows.ResourceDictionary",
     ]
 )
+#: Words that serialised objects have; each with a pair of letters that ``_suspects.pyx`` looks for.
+WORDS = ("AAEAAAD/////AQ", "/wE", "soap/encoding/clr/", "com/clr/", "$type", "u0024type", "<!DOCTYPE")
 #: A pattern of Arrow that finds all of them, so that other bodies need no further look.
-_WORDS = ("AAEAAAD/////AQ", "/wE", "soap/encoding/clr/", "com/clr/", "$type", "u0024type", "<!DOCTYPE")
 SUSPECT = "|".join(
-    (DOTNET_HEADER, *(form for word in _WORDS for form in (re.escape(word), r"\x00".join(map(re.escape, word)))))
+    (DOTNET_HEADER, *(form for word in WORDS for form in (re.escape(word), r"\x00".join(map(re.escape, word)))))
 )
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from msmqwire import mqqb
 from msmqwire.insight._suspects import suspects
-from msmqwire.insight.deserialization import GADGETS, KINDS, deserialized_kind
+from msmqwire.insight.deserialization import GADGETS, KINDS, WORDS, deserialized_kind
 from tests.insight.captures import message, stream, write
 from tests.insight.test_detect import findings
 
@@ -119,10 +119,8 @@ def test_gadgets_are_names_of_classes() -> None:
     assert all(name.split(".")[0] in ("Microsoft", "System") for name in GADGETS)
 
 
-WORDS = ("AAEAAAD/////AQ", "/wEA", "soap/encoding/clr/", "com/clr/", "$type", "u0024type", "<!DOCTYPE")
-
-
-@pytest.mark.parametrize("word", WORDS)
+# Nothing is serialised in the beginning of a LosFormatter's text alone
+@pytest.mark.parametrize("word", ["/wEA" if word == "/wE" else word for word in WORDS])
 @given(before=st.binary(max_size=40), after=st.binary(max_size=40))
 @example(before=b"", after=b"")
 def test_no_word_is_missed_by_the_fast_test(word: str, before: bytes, after: bytes) -> None:
